@@ -9,6 +9,9 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -49,6 +52,29 @@ def find() -> Path | None:
 def find_or_install() -> Path | None:
     """Return the folder of the programs, which are installed where they may be."""
     return debian_packages.find_or_install(find, "SFUMATO_POSTGRES", *PACKAGES)
+
+
+@contextmanager
+def crash_awaited(address: str) -> Iterator[None]:
+    """Wait, after a process of a server was killed, until the server takes connections that stay.
+
+    Until it notices, it still takes some, and then it ends them all: so one from before must end first.
+    """
+    import psycopg
+
+    before = psycopg.connect(address, autocommit=True)
+    try:
+        yield
+    finally:
+        deadline = time.monotonic() + 60
+        with suppress(psycopg.OperationalError):
+            while before.execute("SELECT 1"):
+                assert time.monotonic() < deadline
+                time.sleep(0.005)
+        before.close()
+        while time.monotonic() < deadline:
+            with suppress(psycopg.OperationalError), psycopg.connect(address):
+                break
 
 
 class Server:

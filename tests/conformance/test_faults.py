@@ -11,7 +11,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import sfumato as sf
 from sfumato.backends.postgres import PostgresTables, transaction
 from sfumato.errors import EngineFailure, EngineStopped, InvalidArgument, LedgerError, Unsupported
 from sfumato.ledger import Ledger
-from tests.conformance.server import Server, find_or_install
+from tests.conformance.server import Server, crash_awaited, find_or_install
 
 ROWS = 400
 QUESTION = "SELECT grp, COUNT(*) AS n FROM t GROUP BY grp ORDER BY grp"
@@ -250,15 +250,6 @@ def _killed(monkeypatch: pytest.MonkeyPatch, owner: str, at: int, *, hard: bool)
         yield count
 
 
-def _recovered(address: str) -> None:
-    """Wait until a server that was killed takes connections again."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with suppress(psycopg.OperationalError), psycopg.connect(address):
-            return
-    raise TimeoutError
-
-
 @pytest.mark.soak
 def test_a_killed_process_of_the_server_answers_nothing_uncharged_and_charges_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -288,8 +279,9 @@ def test_a_killed_process_of_the_server_answers_nothing_uncharged_and_charges_no
             spent, key = len(db.ledger.history()), f"question {number}"
             at = draw.randint(1, last) if number % 2 else last - draw.randint(0, 2)
             question, hard = db.sql(QUESTION, epsilon=20), number % 4 < 2
+            awaited = crash_awaited(server.address) if hard else nullcontext()
             try:
-                with _killed(monkeypatch, server.address, at, hard=hard):
+                with awaited, _killed(monkeypatch, server.address, at, hard=hard):
                     outcome = "answered" if _right(question.release(key=key)) else "wrong"
             except EngineFailure:
                 outcome = "charged"
@@ -297,7 +289,6 @@ def test_a_killed_process_of_the_server_answers_nothing_uncharged_and_charges_no
                 outcome = "free"
             outcomes[outcome] += 1
             assert len(db.ledger.history()) - spent == (outcome != "free")
-            _recovered(server.address)
             try:
                 assert _right(question.release(key=key)) and outcome != "charged"
             except LedgerError as refused:  # a crash makes the server forget its counts: another version

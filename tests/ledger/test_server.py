@@ -22,6 +22,7 @@ from sfumato.ledger import Ledger
 from sfumato.ledger.journal import Row
 from sfumato.ledger.postgres.connection import WITHOUT_FSYNC
 from sfumato.ledger.postgres.schema import SCHEMA
+from tests.conformance.server import crash_awaited
 from tests.ledger.accounts import answer, opened, raw, reserve
 from tests.ledger.places import Databases
 from tests.processes import ROOT
@@ -49,15 +50,10 @@ def ended(address: str) -> None:
 
 
 def processes(address: str) -> list[int]:
-    """Return the server's processes for a database, once the server has recovered."""
+    """Return the server's processes for a database."""
     query = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            with psycopg.connect(address, autocommit=True) as connection:
-                return [pid for (pid,) in connection.execute(query).fetchall()]
-        except psycopg.OperationalError:
-            assert time.monotonic() < deadline
+    with psycopg.connect(address, autocommit=True) as connection:
+        return [pid for (pid,) in connection.execute(query).fetchall()]
 
 
 def at_commit(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, address: str, *, sent: bool) -> None:
@@ -202,12 +198,12 @@ def test_killed_server_processes_lose_and_double_nothing(address, rounds, how):
         if how == "end":
             ended(address)
         else:
-            for pid in processes(address)[:1]:
-                os.kill(pid, signal.SIGKILL)
+            process = processes(address)[0]
+            with crash_awaited(address):
+                os.kill(process, signal.SIGKILL)
     over.set()
     for thread in threads:
         thread.join()
-    processes(address)
     with opened(address, epsilon=10**6) as ledger:
         ledger.verify()
         requests = [entry.request_hash for entry in ledger.history()]
