@@ -35,7 +35,7 @@ def main() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         session = started(json.loads(options.settings), folder)
-        serve(session.read.parquet(options.events), answers)
+        serve(session, options.events, answers)
         session.stop()
 
 
@@ -47,8 +47,8 @@ def started(settings: dict[str, str], folder: str) -> Any:
     return SparkSession.builder.config(map={**settings, **places}).getOrCreate()
 
 
-def serve(events: Any, answers: TextIO) -> None:
-    """Write the versions, then one answer per line that is read."""
+def serve(session: Any, path: str, answers: TextIO) -> None:
+    """Write the versions, then one answer per line that is read; each opens the table anew."""
     import pyspark
     import tmlt.analytics
     from tmlt.analytics.utils import cleanup
@@ -58,6 +58,7 @@ def serve(events: Any, answers: TextIO) -> None:
     for line in sys.stdin:
         name, *form = line.split()
         cached = form == ["cached"]
+        events = session.read.parquet(path)
         match name:
             case "exact":
                 answer = totals(events, len(REGIONS), 10**6, math.inf, cached=cached)
@@ -68,7 +69,7 @@ def serve(events: Any, answers: TextIO) -> None:
             case _:
                 raise ValueError(f"unknown workload {line!r}")
         print(json.dumps(answer), file=answers, flush=True)
-        events.sparkSession.catalog.clearCache()  # a deleted view is still cached, and would be read
+        session.catalog.clearCache()  # a deleted view is still cached, and would be read
     cleanup()
 
 

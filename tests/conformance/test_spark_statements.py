@@ -52,6 +52,7 @@ def _sum(name: str, most: int) -> Measure:
     return Measure(name=name, kind=MeasureKind.MOMENT, factors=(factor,), sensitivity=ROWS * most)
 
 
+FEW = (("a",), ("nobody",), ("d",), ("b",))
 ADDED = {"narrow": 2**20, "wide": 2**45}
 QUERY = BoundedQuery(
     source=Scan(table="t", alias="t", columns=(WORD, VALUE)),
@@ -69,16 +70,18 @@ QUERY = BoundedQuery(
 )
 
 
-def _rows() -> list[dict[str, Any]]:
+def _rows(people: int = 12) -> list[dict[str, Any]]:
     source = random.Random(18)
     words, values = [None, "a", "b", "c", "d ", "d"], [None, 0, 1, 7, -(2**44) - 1, 2**45, 2**60]
     return [
-        {"person": source.randrange(12), "word": source.choice(words), "value": source.choice(values)}
+        {"person": source.randrange(people), "word": source.choice(words), "value": source.choice(values)}
         for _ in range(300)
     ]
 
 
-def _expected(rows: list[dict[str, Any]], hashes: dict[Any, int]) -> dict[Any, Any]:
+def _expected(
+    rows: list[dict[str, Any]], hashes: dict[Any, int], *, most_groups: int = GROUPS, most_rows: int = ROWS
+) -> dict[Any, Any]:
     """Return the totals of each group in Python's integers; `hashes` are the engine's."""
     units: defaultdict[Any, defaultdict[Any, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
@@ -86,17 +89,41 @@ def _expected(rows: list[dict[str, Any]], hashes: dict[Any, int]) -> dict[Any, A
     totals: defaultdict[Any, Counter[str]] = defaultdict(Counter)
     distinct: defaultdict[Any, set[int]] = defaultdict(set)
     for person, groups in units.items():
-        for word in sorted(groups, key=lambda word: hashes[person, word])[:GROUPS]:
+        for word in sorted(groups, key=lambda word: hashes[person, word])[:most_groups]:
             values = groups[word]
-            top, bottom = min(len(values), ROWS), len(values)
+            top, bottom = min(len(values), most_rows), len(values)
             totals[word]["n"] += top
             for name, most in ADDED.items():
                 whole = sum(max(-most, min(most, value)) for value in values if value is not None)
                 share = abs(whole) * top // bottom
                 totals[word][name] += share if whole >= 0 else -share
-            own = sorted({one for one in values if one is not None}, key=lambda v: hashes[person, word, v])
+            own = sorted({*values} - {None}, key=lambda value: hashes.get((person, word, value), 0))
             distinct[word] |= set(own[:VALUES])
     return {word: {**found, "d": len(distinct[word])} for word, found in totals.items()}
+
+
+def _opened(spark: Spark, folder: Path, rows: list[dict[str, Any]]) -> SparkTables:
+    pq.write_table(pa.Table.from_pylist(rows), folder / "t.parquet")
+    return SparkTables(spark.session, {"t": spark.session.read.parquet(str(folder / "t.parquet"))})
+
+
+def _totals(groups: Any) -> dict[Any, dict[str, int]]:
+    """Return the integers of groups, by the word; of one group that is all, by None."""
+    return {
+        key[0] if key else None: {name: int(values[at]) for name, values in groups.measures.items()}
+        for at, key in enumerate(groups.keys)
+    }
+
+
+def _places(tables: SparkTables) -> dict[Any, int]:
+    """Return the places of people's declared groups, computed from the engine's hashes of people alone."""
+    hashed = f"xxhash64('{SALT}', person)"
+    turns = ", ".join("xxhash64(" * turn + hashed + ")" * turn for turn in range(ROUNDS))
+    with tables.reading() as cursor:
+        seen = cursor.execute(f"SELECT DISTINCT person, {turns} FROM {tables.stored('t')}").fetchall()
+    return {
+        (person, word): place(code, hashes) for person, *hashes in seen for code, (word,) in enumerate(FEW)
+    }
 
 
 def _planted(self: SparkStatements, plain: Any, old: str, new: str, *given: Any) -> str:
@@ -110,17 +137,13 @@ def test_groups_and_values_of_a_unit_are_chosen_by_their_priorities(
 ) -> None:
     """The choice is recomputed from the engine's hashes; a cap or a weight that is forgotten is seen."""
     rows = _rows()
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
-    tables = SparkTables(spark.session, {"t": spark.session.read.parquet(str(tmp_path / "t.parquet"))})
+    tables = _opened(spark, tmp_path, rows)
     backend = tables.backend(CATALOG)
 
     def found(query: BoundedQuery = QUERY) -> dict[Any, Any]:
         [groups] = backend.run(query, _salt=SALT).reveal()
         assert list(groups.keys) == sorted(groups.keys, key=lambda key: (key[0] is None, key[0]))
-        return {
-            word: {name: int(values[place]) for name, values in groups.measures.items()}
-            for place, (word,) in enumerate(groups.keys)
-        }
+        return _totals(groups)
 
     hashed = f"xxhash64('{SALT}', person, word), xxhash64('{SALT}', person, word, value)"
     with tables.reading() as cursor:
@@ -129,7 +152,7 @@ def test_groups_and_values_of_a_unit_are_chosen_by_their_priorities(
     hashes |= {(person, word, value): number for person, word, value, _, number in seen}
     expected = _expected(rows, hashes)
     assert found() == expected
-    few = replace(QUERY, declared=(("a",), ("nobody",), ("d",), ("b",)))
+    few = replace(QUERY, declared=FEW)
     assert set(found(few)) == {"a", "nobody", "d", "b"}
     for name, old, new in (
         ("totals", f"place <= {GROUPS}", f"place <= {GROUPS + 1}"),
@@ -142,20 +165,49 @@ def test_groups_and_values_of_a_unit_are_chosen_by_their_priorities(
             assert found() != expected, new
 
     # Groups that are declared, and few, are chosen by places that are computed here again.
-    hashed = f"xxhash64('{SALT}', person)"
-    turns = ", ".join("xxhash64(" * turn + hashed + ")" * turn for turn in range(ROUNDS))
-    with tables.reading() as cursor:
-        seen = cursor.execute(f"SELECT DISTINCT person, {turns} FROM {tables.stored('t')}").fetchall()
-    codes = {word: code for code, (word,) in enumerate(few.declared or ())}
-    for person, *words in seen:
-        hashes |= {(person, word): place(code, words) for word, code in codes.items()}
-    placed = _expected([row for row in rows if row["word"] in codes], hashes)
+    places = _places(tables)
+    placed = _expected([row for row in rows if (row["word"],) in FEW], hashes | places)
     assert found(few) == {**placed, "nobody": dict.fromkeys((*ADDED, "n", "d"), 0)}
     plain = SparkStatements._in_masked_groups
     with monkeypatch.context() as patch:
         more = partialmethod(_planted, plain, f"< {GROUPS}", f"< {GROUPS + 1}")
         patch.setattr(SparkStatements, "_in_masked_groups", more)
         assert found(few) != {**placed, "nobody": dict.fromkeys((*ADDED, "n", "d"), 0)}
+
+
+@pytest.mark.parametrize(("most", "together"), [(3, False), (4, True)], ids=["by unit", "together"])
+def test_rows_of_units_below_the_cap_are_added_up_together(
+    spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, together: bool
+) -> None:
+    """Sums of few declared groups, of people of whom some are above the cap; a wrong weight is seen."""
+    rows = [*_rows(people=60), *({**row, "person": 100 + row["person"] % 6} for row in _rows())]
+    tables = _opened(spark, tmp_path, rows)
+    asked = [row for row in rows if (row["word"],) in FEW]
+    above = [person for person, number in Counter(row["person"] for row in asked).items() if number > most]
+    assert 5 < len(above) < 30
+    query = replace(QUERY, declared=FEW, measures=QUERY.measures[:-1], max_groups=1, max_rows=most)
+    query = replace(query, grouping_sets=((0,), ()))
+    relations = Relations(catalog=CATALOG, dialect=SPARK, stored=tables.stored)
+    assert SparkStatements.of(query, relations, salt=SALT)._together is together
+
+    def found() -> list[Any]:
+        return [_totals(one) for one in tables.backend(CATALOG).run(query, _salt=SALT).reveal()]
+
+    words = _expected(asked, _places(tables), most_groups=1, most_rows=most)
+    for own in words.values():
+        own.pop("d")
+    whole = {name: sum(own[name] for own in words.values()) for name in ("n", *ADDED)}
+    expected = [{**words, "nobody": dict.fromkeys(whole, 0)}, {None: whole}]
+    assert found() == expected
+    plain = SparkStatements.totals
+    for old, new in (
+        (f"least(n, {most})", "n"),
+        *([(f"unit_rows > {most}", f"unit_rows > {most + 1}"), ("__unit IS NULL THEN n", "FALSE THEN n")]
+          if together else []),
+    ):  # fmt: skip
+        with monkeypatch.context() as patch:
+            patch.setattr(SparkStatements, "totals", partialmethod(_planted, plain, old, new))
+            assert found() != expected, new
 
 
 BY_VALUE = replace(QUERY, keys=(("word", WORD), ("value", VALUE)), grouping_sets=((0, 1), (1,), ()))

@@ -236,7 +236,8 @@ class Statements(ABC):
 
         Measures are the MOMENT and UNITS ones, in their order. Declared groups are all there, unless the
         engine leaves it to the reader to add empty ones. Where it `tells_sizes`, a group has a row for each d
-        of its units, and d is before the number of units.
+        of its units, and d is before the number of units; that of declared groups is not asked for, and means
+        nothing.
         """
         keys, by = self._grouped(chosen)
         declared = self.values.query.declared is not None and bool(keys)
@@ -245,6 +246,8 @@ class Statements(ABC):
         units = "count(*)" if self._finest(chosen) else "count(DISTINCT __unit)"
         sums = [self._sum(measure, units) for measure in self.values.query.measures if self._adds(measure)]
         named = [f"{sql} AS m{place}" for place, sql in enumerate(sums)]
+        if self.values.query.declared is not None:
+            units = "count(*)"
         beginning, weights = self._with_kept(), f"({self._weights()}) AS w"
         if self.tells_sizes(chosen):
             sized = f"SELECT *, count(*) OVER (PARTITION BY __unit) AS d FROM {weights}"

@@ -7,6 +7,10 @@ once for each number.
 Where few groups are declared they are chosen by a mask (`group_masks`), otherwise by their priorities, of
 those that a mask leaves.
 
+Where sums of such groups alone are asked, an entry without a unit holds the rows of many: of those that have
+no more rows in all declared groups than the cap is in one. They have no more in any group, so the weight of
+each row is one, and what these units add up to is the sum of their rows.
+
 Numbers: a table has fewer than 2^40 rows. What is a sum of so many rows, or of what so many units add, is a
 BIGINT where that fits in 64 bits, which is decided by public bounds alone; otherwise it is a DECIMAL(38,0),
 and bounds for which 38 digits might be too few are refused. A share is made of a quotient and a remainder.
@@ -64,7 +68,26 @@ class SparkStatements(Statements):
         return few and not self._by_row and self.plainly_declared
 
     @property
+    def _only_totals(self) -> bool:
+        """Whether entries alone are read: groups are known by their numbers until rows have become those."""
+        return self._by_mask and all(map(self._adds, self.values.query.measures))
+
+    @property
+    def _together(self) -> bool:
+        """Whether rows of units that are nowhere above the cap on rows are added up without their unit.
+
+        Entries of the others go to other tasks then: a cap of four rows and more for each group that counts
+        leaves few of them.
+        """
+        query = self.values.query
+        moments = all(one.kind is MeasureKind.MOMENT and one.clamp is None for one in query.measures)
+        plain = self._only_totals and moments and query.max_total is None
+        return plain and 4 * (query.max_groups or 0) <= (query.max_rows or 0)
+
+    @property
     def _entry(self) -> list[str]:
+        if self._only_totals:
+            return ["__unit", "code"]
         # A row has the priority of its group: rows that are sorted by it are not sorted again, nor hashed.
         chooses = bool(self.values.keys) and self.values.query.max_groups is not None
         ranked = chooses and not self._by_row and not self._by_mask
@@ -111,16 +134,33 @@ class SparkStatements(Statements):
         """Return rows of declared keys, which are known by their numbers from here on."""
         same = " AND ".join(f"g.{key} = d.{key}" for key in self.values.keys)
         listed = f"g.* EXCEPT ({', '.join(self.values.keys)}), CAST(d.code AS INT) AS code"
-        return f"SELECT /*+ BROADCAST(d) */ {listed} FROM given AS g JOIN coded AS d ON {same}"
+        known = f"SELECT /*+ BROADCAST(d) */ {listed} FROM given AS g JOIN coded AS d ON {same}"
+        # Places are computed where the rows of a unit have come together, as priorities are.
+        return f"SELECT /*+ REPARTITION(__unit) */ * FROM ({known}) AS m"
 
     def _in_masked_groups(self, most: int) -> str:
-        """Return the rows of the groups of each unit that count, with their keys."""
-        kept = in_masked_groups("matched", self.salt, most)
+        """Return the rows of the groups of each unit that count."""
+        rows = in_masked_groups("matched", self.salt, most)
+        if not self._only_totals:
+            return self._with_keys(rows)
+        if not self._together:
+            return rows
+        owner = f"CASE WHEN unit_rows > {self.values.query.max_rows} THEN __unit END AS __unit"
+        return f"SELECT * EXCEPT (__unit, unit_rows), {owner} FROM ({rows}) AS k"
+
+    def _with_keys(self, rows: str) -> str:
+        """Return rows of numbered groups with the keys of these."""
         listed = ", ".join(["k.*", *(f"d.{key}" for key in self.values.keys)])
-        return f"SELECT /*+ BROADCAST(d) */ {listed} FROM ({kept}) AS k JOIN coded AS d ON k.code = d.code"
+        return f"SELECT /*+ BROADCAST(d) */ {listed} FROM ({rows}) AS k JOIN coded AS d ON k.code = d.code"
 
     def _first_groups(self, rows: str) -> str:
-        return rows  # groups were chosen before
+        return self._with_keys(rows) if self._only_totals else rows  # groups were chosen before
+
+    def _weights(self) -> str:
+        if not self._together:
+            return Statements._weights(self)
+        top = f"CASE WHEN __unit IS NULL THEN n ELSE least(n, {self.values.query.max_rows}) END"
+        return f"SELECT *, {top} AS top, n AS bottom FROM kept"
 
     def _chosen_rows(self) -> str:
         most = self.values.query.max_groups

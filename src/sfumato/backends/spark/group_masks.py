@@ -32,7 +32,10 @@ ROUNDS = 4
 
 
 def in_masked_groups(rows: str, salt: int, most: int) -> str:
-    """Return the rows of groups that count; a row has the `__unit` and the number of its group, `code`."""
+    """Return the rows of groups that count; a row has the `__unit` and the number of its group, `code`.
+
+    It is told how many rows its unit has in all groups: `unit_rows`.
+    """
     slots = f"SELECT * EXCEPT (code, place), 64 * place + code AS slot FROM ({_placed(rows, salt)}) AS p"
     chosen = _within_mask(slots, "shiftright(slot, 6)", most)
     return f"SELECT * EXCEPT (slot), slot & 63 AS code FROM ({chosen}) AS c"
@@ -44,9 +47,10 @@ def among_first_places(rows: str, most: int) -> str:
 
 
 def _within_mask(rows: str, place: str, most: int) -> str:
-    mask = f"bit_or(shiftleft(1L, {place})) OVER (PARTITION BY __unit)"
+    mask = f"bit_or(shiftleft(1L, {place})) OVER (PARTITION BY __unit) AS mask"
+    number = "count(*) OVER (PARTITION BY __unit) AS unit_rows"
     before = f"bit_count(mask & ~shiftleft(-1L, {place}))"
-    masked = f"SELECT *, {mask} AS mask FROM ({rows}) AS p"
+    masked = f"SELECT *, {mask}, {number} FROM ({rows}) AS p"
     return f"SELECT * EXCEPT (mask) FROM ({masked}) AS m WHERE {before} < {most}"
 
 
