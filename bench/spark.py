@@ -13,7 +13,8 @@ PYTHON is that of Tumult's own environment. Tumult runs there on our version of 
 with the same settings, over the same Parquet file, with the same epsilon and caps. Both sides are timed from
 the opening of the table to the noisy answer. Spark has started before, and both were asked each question in
 each form three times before, for Java compiles what runs often. Tumult is asked in two forms: with the caps
-in each query, and ("cached") with the caps in a cached view. First it is checked that without caps and noise Tumult gives the totals of DuckDB.
+in each query, and ("cached") with the caps in a cached view. First it is checked that without caps and noise
+Tumult gives the totals of DuckDB.
 """
 
 from __future__ import annotations
