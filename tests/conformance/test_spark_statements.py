@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from fractions import Fraction
 from functools import partialmethod
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from sfumato.backends.spark.source import SparkTables
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit
 from sfumato.core.grid import Grid
 from sfumato.errors import Unsupported
-from sfumato.plan.tree import ColumnRef, Scan
+from sfumato.plan.tree import Call, ColumnRef, Literal, Scan
 from tests.conformance.comparing import shown
 from tests.conformance.spark_session import Spark
 from tests.engine.replay import SALT
@@ -202,12 +203,68 @@ def test_rows_of_units_below_the_cap_are_added_up_together(
     plain = SparkStatements.totals
     for old, new in (
         (f"least(n, {most})", "n"),
-        *([(f"unit_rows > {most}", f"unit_rows > {most + 1}"), ("__unit IS NULL THEN n", "FALSE THEN n")]
+        *([(f"unit_rows > {most}", f"unit_rows > {most + 1}"), ("__unit IS NULL THEN 1", "FALSE THEN 1")]
           if together else []),
     ):  # fmt: skip
         with monkeypatch.context() as patch:
             patch.setattr(SparkStatements, "totals", partialmethod(_planted, plain, old, new))
             assert found() != expected, new
+
+
+SOME = Call(function=">=", arguments=(VALUE, Literal(value=1, kind=Kind.INTEGER)), kind=Kind.BOOLEAN)
+ONES = Grid(step=Fraction(1, 1024), lower=1, upper=1)
+SUMS = (
+    *QUERY.measures[:-1],
+    Measure(name="some", kind=MeasureKind.MOMENT, condition=SOME, sensitivity=8),
+    Measure(
+        name="present",
+        kind=MeasureKind.MOMENT,
+        factors=(Factor(expression=VALUE, centre=0.0, grid=ONES),),
+        sensitivity=8 * 1024,
+    ),
+)
+PEOPLE = (
+    Measure(name="people", kind=MeasureKind.UNITS, sensitivity=1),
+    Measure(name="some people", kind=MeasureKind.UNITS, condition=SOME, sensitivity=1),
+    replace(QUERY.measures[1], name="clamped", condition=SOME, clamp=(2, 9), sensitivity=9),
+)
+PAIRS = tuple((word, value) for word in ("a", "b", "d") for value in (0, 1, 7))
+
+
+@pytest.mark.parametrize(
+    ("together", "kind", "changes"),
+    [
+        (True, Kind.INTEGER, {"measures": SUMS, "max_rows": 8}),
+        pytest.param(True, Kind.TEXT, {"measures": SUMS, "max_rows": 8}, marks=pytest.mark.soak),
+        pytest.param(False, Kind.INTEGER, {"measures": (*SUMS, *PEOPLE)}, marks=pytest.mark.soak),
+        pytest.param(False, Kind.INTEGER, {"measures": SUMS, "max_total": 4}, marks=pytest.mark.soak),
+    ],
+    ids=["together", "named people", "people", "all rows"],
+)
+def test_groups_that_are_known_by_numbers_have_the_integers_of_their_keys(
+    spark: Spark,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    together: bool,
+    kind: Kind,
+    changes: dict[str, Any],
+) -> None:
+    """Two keys, groups by both, by one and by none: entries are the same where rows have keys instead."""
+    rows = [*_rows(people=60), *({**row, "person": 100 + row["person"] % 2} for row in _rows())]
+    if kind is Kind.TEXT:
+        rows = [{**row, "person": f"person {row['person']}"} for row in rows]
+    tables = _opened(spark, tmp_path, rows)
+    [table] = CATALOG.tables
+    fields = tuple(replace(one, kind=kind) if one.name == "person" else one for one in table.fields)
+    catalog = Catalog((replace(table, fields=fields),))
+    query = replace(QUERY, keys=(("word", WORD), ("value", VALUE)), declared=PAIRS, **changes)
+    query = replace(query, grouping_sets=((0, 1), (1,), ()))
+    relations = Relations(catalog=catalog, dialect=SPARK, stored=tables.stored)
+    written = SparkStatements.of(query, relations, salt=SALT)
+    assert written._only_totals and written._together is together
+    found = shown(tables.backend(catalog).run(query, _salt=SALT).reveal())
+    monkeypatch.setattr(SparkStatements, "_only_totals", False)
+    assert shown(tables.backend(catalog).run(query, _salt=SALT).reveal()) == found
 
 
 BY_VALUE = replace(QUERY, keys=(("word", WORD), ("value", VALUE)), grouping_sets=((0, 1), (1,), ()))

@@ -7,7 +7,8 @@
     weights    kept entries, each with the unit's weight there: top / bottom
 
 What they mean is written here, once. An engine says how it spells a priority and integers that do not
-overflow, and may give another form to a step that it would compute slowly. A text depends on the plan, and on
+overflow, and may give another form to a step that it would compute slowly: of units whose rows all count in
+full it may make one entry, where nothing but sums of rows is asked. A text depends on the plan, and on
 the salt. Where each row is a unit by itself, there is no column for the unit: each row is an entry.
 
 Theorem: which groups of a unit are kept is a function of the unit's own rows, of public caps and of the salt:

@@ -7,9 +7,10 @@ once for each number.
 Where few groups are declared they are chosen by a mask (`group_masks`), otherwise by their priorities, of
 those that a mask leaves.
 
-Where sums of such groups alone are asked, an entry without a unit holds the rows of many: of those that have
-no more rows in all declared groups than the cap is in one. They have no more in any group, so the weight of
-each row is one, and what these units add up to is the sum of their rows.
+Where nothing but sums over rows is asked of such groups, and the cap on rows is not small, one entry of a
+group holds the rows of many units, and no unit: of those that have no more rows in all declared groups than
+the cap allows in one. They have no more in any group, so each of their rows has the weight one, and what they
+add to a group is the sum of their rows there. All other entries are of one unit.
 
 Numbers: a table has fewer than 2^40 rows. What is a sum of so many rows, or of what so many units add, is a
 BIGINT where that fits in 64 bits, which is decided by public bounds alone; otherwise it is a DECIMAL(38,0),
@@ -69,20 +70,21 @@ class SparkStatements(Statements):
 
     @property
     def _only_totals(self) -> bool:
-        """Whether entries alone are read: groups are known by their numbers until rows have become those."""
+        """Whether totals are all that is asked: then groups are known by numbers until rows are entries."""
         return self._by_mask and all(map(self._adds, self.values.query.measures))
 
     @property
     def _together(self) -> bool:
-        """Whether rows of units that are nowhere above the cap on rows are added up without their unit.
+        """Whether units with few rows are added up together, in one entry of each group.
 
-        Entries of the others go to other tasks then: a cap of four rows and more for each group that counts
-        leaves few of them.
+        Entries go to other tasks then. Of a unit that is not among those there are at most `max_groups`, and
+        it has more rows than `max_rows`: where that is four times as many, little is sent.
         """
         query = self.values.query
+        if not self._only_totals or query.max_total is not None or query.max_rows is None:
+            return False
         moments = all(one.kind is MeasureKind.MOMENT and one.clamp is None for one in query.measures)
-        plain = self._only_totals and moments and query.max_total is None
-        return plain and 4 * (query.max_groups or 0) <= (query.max_rows or 0)
+        return moments and 4 * (query.max_groups or 1) <= query.max_rows
 
     @property
     def _entry(self) -> list[str]:
@@ -159,8 +161,11 @@ class SparkStatements(Statements):
     def _weights(self) -> str:
         if not self._together:
             return Statements._weights(self)
-        top = f"CASE WHEN __unit IS NULL THEN n ELSE least(n, {self.values.query.max_rows}) END"
-        return f"SELECT *, {top} AS top, n AS bottom FROM kept"
+        most = self.values.query.max_rows
+        top, bottom = (
+            f"CASE WHEN __unit IS NULL THEN 1 ELSE {own} END" for own in (f"least(n, {most})", "n")
+        )
+        return f"SELECT *, {top} AS top, {bottom} AS bottom FROM {self._kept_name}"
 
     def _chosen_rows(self) -> str:
         most = self.values.query.max_groups

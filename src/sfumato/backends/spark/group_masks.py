@@ -32,10 +32,7 @@ ROUNDS = 4
 
 
 def in_masked_groups(rows: str, salt: int, most: int) -> str:
-    """Return the rows of groups that count; a row has the `__unit` and the number of its group, `code`.
-
-    It is told how many rows its unit has in all groups: `unit_rows`.
-    """
+    """Return the rows of groups that count; a row has the `__unit` and the number of its group, `code`."""
     slots = f"SELECT * EXCEPT (code, place), 64 * place + code AS slot FROM ({_placed(rows, salt)}) AS p"
     chosen = _within_mask(slots, "shiftright(slot, 6)", most)
     return f"SELECT * EXCEPT (slot), slot & 63 AS code FROM ({chosen}) AS c"
@@ -47,6 +44,7 @@ def among_first_places(rows: str, most: int) -> str:
 
 
 def _within_mask(rows: str, place: str, most: int) -> str:
+    """Return the rows of groups that may count, each with how many rows its unit has in all: `unit_rows`."""
     mask = f"bit_or(shiftleft(1L, {place})) OVER (PARTITION BY __unit) AS mask"
     number = "count(*) OVER (PARTITION BY __unit) AS unit_rows"
     before = f"bit_count(mask & ~shiftleft(-1L, {place}))"
