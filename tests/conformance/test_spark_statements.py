@@ -250,7 +250,7 @@ def test_groups_that_are_known_by_numbers_have_the_integers_of_their_keys(
     changes: dict[str, Any],
 ) -> None:
     """Two keys, groups by both, by one and by none: entries are the same where rows have keys instead."""
-    rows = [*_rows(people=60), *({**row, "person": 100 + row["person"] % 2} for row in _rows())]
+    rows = [*_rows(people=60), *({**row, "person": 100 + row["person"] % 2} for row in _rows() * 4)]
     if kind is Kind.TEXT:
         rows = [{**row, "person": f"person {row['person']}"} for row in rows]
     tables = _opened(spark, tmp_path, rows)
