@@ -20,3 +20,8 @@ def pytest_collection_finish() -> None:
     """Leave the thousands of tests that were collected out of each search for garbage."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let the interpreter free all objects as it ends: DuckDB's module lists each one that is left."""
+    gc.unfreeze()
