@@ -23,7 +23,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -100,55 +101,50 @@ def mean_error(values: Iterable[float]) -> tuple[float, float]:
 # -- errors -----------------------------------------------------------------------------
 
 
-def accuracy_rows(people: Path, rival: dict[str, Any], repetitions: int) -> list[Row]:
+def accuracy_rows(people: Path, rival: dict[str, Any], repetitions: int) -> Iterator[Row]:
     """Compare mean absolute errors, and allow for three standard errors of chance."""
     import duckdb
 
     plain = duckdb.connect()
     plain.read_parquet(str(people)).create_view("people")
-    rows = []
     for name, text in QUESTIONS.items():
         exact = {row[:-1]: row[-1] for row in plain.execute(text).fetchall()}
         found = {kind: _errors(people, name, text, exact, repetitions, kind) for kind in budgets()}
         theirs = {form: tuple(numbers) for form, numbers in rival["errors"][name].items()}
-        rows += _compared(f"{name}: mean absolute error", found, theirs)
+        yield from _compared(f"{name}: mean absolute error", found, theirs)
         if name.startswith("MEDIAN"):
             shown = _errors(people, name, text, exact, repetitions, "pure", intervals=True)
             title, alone = (
                 f"  with its interval, pure budget (± {shown[1] / shown[0]:.1%}): without",
                 found["pure"],
             )
-            rows.append(Row(name=title, ours=shown[0], rival=alone[0], unit="", ratio=shown[0] / alone[0]))
+            yield Row(name=title, ours=shown[0], rival=alone[0], unit="", ratio=shown[0] / alone[0])
         if name in FORMULAS:
             best = min(error for error, _ in found.values())
             scale = FORMULAS[name]
             title = f"{name}: Laplace of PipelineDP and Tumult, by formula"
-            rows.append(Row(name=title, ours=best, rival=scale, unit="", ratio=best / scale, most=1.1))
-    return rows
+            yield Row(name=title, ours=best, rival=scale, unit="", ratio=best / scale, most=1.1)
 
 
 def _compared(
     title: str, found: dict[str, tuple[float, float]], theirs: dict[str, tuple[float, float]]
-) -> list[Row]:
+) -> Iterator[Row]:
     """Return a row for the better of both sides, and one for each kind of budget that says its chance."""
     ours, doubt = min(found.values())
     other, others_doubt = min(theirs.values())
     chance = math.hypot(doubt / ours, others_doubt / other)
-    rows = [
-        Row(
-            name=f"{title}, better kinds: OpenDP (chance {chance:.1%})",
-            ours=ours,
-            rival=other,
-            unit="",
-            ratio=ours / other,
-            most=1 + 3 * chance,
-        )
-    ]
+    yield Row(
+        name=f"{title}, better kinds: OpenDP (chance {chance:.1%})",
+        ours=ours,
+        rival=other,
+        unit="",
+        ratio=ours / other,
+        most=1 + 3 * chance,
+    )
     for kind, (one, error) in found.items():
         another, _ = theirs.get(FORMS[kind], (math.nan, math.nan))
         name = f"  {kind} budget (± {error / one:.1%}): OpenDP, {FORMS[kind]}"
-        rows.append(Row(name=name, ours=one, rival=another, unit="", ratio=one / another))
-    return rows
+        yield Row(name=name, ours=one, rival=another, unit="", ratio=one / another)
 
 
 def _errors(
@@ -180,7 +176,9 @@ def _asked(path: Path, text: str, kind: str, options: dict[str, int]) -> Sequenc
 # -- whole numbers ----------------------------------------------------------------------
 
 
-def labour_rows(repetitions: int, *, people: int = 500, rows: int = 36, epsilon: float = 0.2) -> list[Row]:
+def labour_rows(
+    repetitions: int, *, people: int = 500, rows: int = 36, epsilon: float = 0.2
+) -> Iterator[Row]:
     """Compare the median of ages, with its interval, with OpenDP's among whole candidates, which has none.
 
     OpenDP chooses a candidate c with chances proportional to exp(-rate |#(x < c) - #(x > c)| / 2), where the
@@ -215,7 +213,7 @@ def labour_rows(repetitions: int, *, people: int = 500, rows: int = 36, epsilon:
     found, doubt = mean_error(ours)
     other = statistics.fmean(theirs)
     name = f"MEDIAN of ages, {rows} rows each, epsilon {epsilon}, with its interval: OpenDP's law, without"
-    return [Row(name=name, ours=found, rival=other, unit="", ratio=found / other, most=1 + 3 * doubt / other)]
+    yield Row(name=name, ours=found, rival=other, unit="", ratio=found / other, most=1 + 3 * doubt / other)
 
 
 # -- keys -------------------------------------------------------------------------------
@@ -224,7 +222,7 @@ AGES_BY_STATUS = (9063, 8433, 8094, 6982, 4565, 4041, 2671, 1790, 1290, 1072, 74
 """Rows by AGE and ILOSTAT of the French labour-force survey: Eurostat's public sample of 50,000 rows."""
 
 
-def group_rows(repetitions: int, *, rows: int = 36, epsilon: float = 0.2) -> list[Row]:
+def group_rows(repetitions: int, *, rows: int = 36, epsilon: float = 0.2) -> Iterator[Row]:
     """Compare the groups found among people with 36 rows each, and the errors of their counts.
 
     OpenDP (contributions=36) adds noise to each count of rows, and shows the counts from a threshold on; what
@@ -259,46 +257,40 @@ def group_rows(repetitions: int, *, rows: int = 36, epsilon: float = 0.2) -> lis
         found[kind] = mean_error(len(each) for each in releases)
         errors[kind] = mean_error(abs(x - AGES_BY_STATUS[at]) for each in releases for at, x in each)
     title = f"groups found, {rows} rows a person, epsilon {epsilon}"
-    compared = key_rows(
+    yield from key_rows(
         title, found, {form: float(shown.sum()) for form, shown in theirs.items()}, every=True
     )
     laplace = float(theirs["Laplace"].sum())
-    compared += [  # without a limit: `analysis.keys` proves that a Gaussian promise cannot reach it
+    yield from [  # without a limit: `analysis.keys` proves that a Gaussian promise cannot reach it
         Row(name=f"  {kind} budget: OpenDP, Laplace", ours=one, rival=laplace, unit="", ratio=one / laplace)
         for kind, (one, _) in found.items()
         if FORMS[kind] == "Gaussian"
     ]
     best, doubt = min(errors.values())
     name = "  mean absolute error of their counts, best budget: OpenDP, by formula"
-    return [
-        *compared,
-        Row(name=name, ours=best, rival=scale, unit="", ratio=best / scale, most=1 + 3 * doubt / scale),
-    ]
+    yield Row(name=name, ours=best, rival=scale, unit="", ratio=best / scale, most=1 + 3 * doubt / scale)
 
 
 def key_rows(
     title: str, found: dict[str, tuple[float, float]], theirs: dict[str, float], *, every: bool = False
-) -> list[Row]:
+) -> Iterator[Row]:
     """Compare the numbers of keys found; more is better. `every`: no budget may be behind its form."""
     ours, doubt = max(found.values())
     other = max(theirs.values())
-    rows = [
-        Row(
-            name=f"{title}, best budget: OpenDP, better form",
-            ours=ours,
-            rival=other,
-            unit="",
-            ratio=ours / other if other else math.inf,
-            least=1 - 3 * doubt / ours if ours else 1,
-        )
-    ]
+    yield Row(
+        name=f"{title}, best budget: OpenDP, better form",
+        ours=ours,
+        rival=other,
+        unit="",
+        ratio=ours / other if other else math.inf,
+        least=1 - 3 * doubt / ours if ours else 1,
+    )
     for kind, (one, error) in found.items():
         another = theirs[FORMS[kind]]
         name = f"  {kind} budget (± {error:.1f}): OpenDP, {FORMS[kind]}"
         ratio = one / another if another else math.inf
         least = 1 - 3 * error / one if every and one else 0.0
-        rows.append(Row(name=name, ours=one, rival=another, unit="", ratio=ratio, least=least))
-    return rows
+        yield Row(name=name, ours=one, rival=another, unit="", ratio=ratio, least=least)
 
 
 def people_keys(people: Path, repetitions: int) -> dict[str, tuple[float, float]]:
@@ -324,11 +316,13 @@ def main() -> int:
         command += ["--repetitions", str(options.repetitions)]
         answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         rival = json.loads(answer.stdout)
-        rows = accuracy_rows(people, rival, options.repetitions)
-        rows += labour_rows(max(1, options.repetitions // 6))
-        rows += group_rows(options.repetitions)
-        rows += key_rows("keys found, small table", people_keys(people, options.repetitions), rival["keys"])
-    show(rows, rival["versions"])
+        measured = chain(
+            accuracy_rows(people, rival, options.repetitions),
+            labour_rows(max(1, options.repetitions // 6)),
+            group_rows(options.repetitions),
+            key_rows("keys found, small table", people_keys(people, options.repetitions), rival["keys"]),
+        )
+        rows = show(measured, rival["versions"])
     return 0 if all(row.passed for row in rows) else 1
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,23 +39,22 @@ HIERARCHIES: dict[str, Hierarchy] = {
 }
 
 
-def anonymity_rows(*, rows: int = ROWS, times: int = 3) -> list[Row]:
+def anonymity_rows(*, rows: int = ROWS, times: int = 3) -> Iterator[Row]:
     """Measure and generalise; the best of some timings counts, as everywhere in this benchmark."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("SFUMATO_BENCH_DIR")) as folder:
         path, few = Path(folder) / "people.parquet", Path(folder) / "few.parquet"
         _write(path, rows)
         _write(few, FEW)
-        found: list[Row] = []
         seconds, _ = _best(lambda: measure(path, QUASI, sensitive="illness"), times)
         title = f"{rows:,} rows, {len(QUASI)} quasi-identifiers"
         what = f"k, risks, l and t, share of {MEASURE_SECONDS:g} s"
-        found.append(_within(f"{title}: {what}", seconds, MEASURE_SECONDS))
+        yield _within(f"{title}: {what}", seconds, MEASURE_SECONDS)
         for name, goal, options in _tasks():
             seconds, made = _best(lambda goal=goal, options=options: _reach(path, goal, options), 1)
             assert made.after.k >= goal.k
             what = f"{name} ({made.loss.certainty:.1%} lost), share of {REACH_SECONDS:g} s"
-            found.append(_within(f"{title}: {what}", seconds, REACH_SECONDS))
-        return found + _beside_pycanon(path, few, rows, times)
+            yield _within(f"{title}: {what}", seconds, REACH_SECONDS)
+        yield from _beside_pycanon(path, few, rows, times)
 
 
 def _tasks() -> list[tuple[str, Goal, dict[str, Any]]]:
@@ -75,7 +74,7 @@ def _reach(path: Path, goal: Goal, options: dict[str, Any]) -> Any:
     return made
 
 
-def _beside_pycanon(path: Path, few: Path, rows: int, times: int) -> list[Row]:
+def _beside_pycanon(path: Path, few: Path, rows: int, times: int) -> Iterator[Row]:
     import pandas as pd
     from pycanon import anonymity as rival
 
@@ -86,18 +85,25 @@ def _beside_pycanon(path: Path, few: Path, rows: int, times: int) -> list[Row]:
     ours, _ = _best(lambda: measure(path, QUASI).k, times)
     theirs, k = _best(lambda: rival.k_anonymity(frame, quasi), 1)
     assert k == measure(path, QUASI).k
-    found = [
-        Row(name=f"k of {rows:,} rows, reading included: pycanon, without reading", ours=ours, rival=theirs,
-            unit="s", ratio=theirs / ours, least=1),
-    ]  # fmt: skip
+    yield Row(
+        name=f"k of {rows:,} rows, reading included: pycanon, without reading",
+        ours=ours,
+        rival=theirs,
+        unit="s",
+        ratio=theirs / ours,
+        least=1,
+    )
     ours, measured = _best(lambda: measure(few, QUASI, sensitive="illness"), times)
     theirs, t = _best(lambda: rival.t_closeness(small, quasi, ["illness"]), 1)
     assert abs(t - measured.diversity[0].t) < 1e-9
-    found.append(
-        Row(name=f"everything about {FEW:,} rows: t alone, pycanon", ours=ours, rival=theirs, unit="s",
-            ratio=theirs / ours, least=1)
-    )  # fmt: skip
-    return found
+    yield Row(
+        name=f"everything about {FEW:,} rows: t alone, pycanon",
+        ours=ours,
+        rival=theirs,
+        unit="s",
+        ratio=theirs / ours,
+        least=1,
+    )
 
 
 def _write(path: Path, rows: int) -> None:

@@ -9,6 +9,7 @@ they are too few, or thirty times. All settings are defaults. Intervals are thos
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ RUNS = 16
 SEVERAL = 3.0
 
 
-def fairness_rows(runs: int = RUNS) -> list[Row]:
+def fairness_rows(runs: int = RUNS) -> Iterator[Row]:
     """Train with and without weights, many times; compare what each class loses."""
     pixels, digits = load_digits(return_X_y=True)
     trained = _trained_on(digits)
@@ -50,17 +51,23 @@ def fairness_rows(runs: int = RUNS) -> list[Row]:
         found[weight] = np.array(each)
     lost = 100 * (before - found[1].mean(axis=0))
     title = f"digits, {CUT} cut to a tenth, epsilon {EPSILON}"
-    return [
-        Row(
-            name=f"{title}: points it loses, beside the mean of all classes",
-            ours=lost[CUT], rival=lost.mean(), unit="points", ratio=lost[CUT] / lost.mean(), least=SEVERAL,
-        ),
-        Row(
-            name=f"{title}: share of reports at epsilon {REPORT} on held-out rows that flag it",
-            ours=flags / runs, rival=None, unit="", ratio=flags / runs, least=1.0,
-        ),
-        *(_narrowed(title, weight, found[1], found[weight]) for weight in (10, 30)),
-    ]  # fmt: skip
+    yield Row(
+        name=f"{title}: points it loses, beside the mean of all classes",
+        ours=lost[CUT],
+        rival=lost.mean(),
+        unit="points",
+        ratio=lost[CUT] / lost.mean(),
+        least=SEVERAL,
+    )
+    yield Row(
+        name=f"{title}: share of reports at epsilon {REPORT} on held-out rows that flag it",
+        ours=flags / runs,
+        rival=None,
+        unit="",
+        ratio=flags / runs,
+        least=1.0,
+    )
+    yield from (_narrowed(title, weight, found[1], found[weight]) for weight in (10, 30))
 
 
 def _narrowed(title: str, weight: int, without: Any, weighted: Any) -> Row:

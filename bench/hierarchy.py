@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from report import Row, show
@@ -25,25 +26,24 @@ LEVELS = ("block", "county", "state", "nation")
 GAUSSIAN = Options(noise="gaussian")
 
 
-def hierarchy_rows(people: int = 1_000_000, blocks: int = 100_000) -> list[Row]:
+def hierarchy_rows(people: int = 1_000_000, blocks: int = 100_000) -> Iterator[Row]:
     """Measure the census, and compare variances with independent levels and with blocks alone."""
-    return [*_census(people, blocks), *_errors()]
+    yield from _census(people, blocks)
+    yield from _errors()
 
 
-def _census(people: int, blocks: int) -> list[Row]:
+def _census(people: int, blocks: int) -> Iterator[Row]:
     command = [sys.executable, str(EXAMPLES / "census.py"), str(people), str(blocks)]
     text = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     found = re.search(r"([\d,]+) counts in (\d+) s, ([\d.]+) GB", text)
     assert found is not None
     title = f"census, {people:,} people, {found[1]} counts that add up"
     seconds, memory = float(found[2]), float(found[3])
-    return [
-        Row(name=title, ours=seconds, rival=None, unit="s", ratio=seconds, most=SECONDS),
-        Row(name=f"{title}: memory", ours=memory, rival=None, unit="GB", ratio=memory, most=GIGABYTES),
-    ]
+    yield Row(name=title, ours=seconds, rival=None, unit="s", ratio=seconds, most=SECONDS)
+    yield Row(name=f"{title}: memory", ours=memory, rival=None, unit="GB", ratio=memory, most=GIGABYTES)
 
 
-def _errors() -> list[Row]:
+def _errors() -> Iterator[Row]:
     """Compare deviations at one epsilon: they follow from the plan, and no data is asked."""
     sys.path.insert(0, str(EXAMPLES))
     from census import invented
@@ -68,12 +68,11 @@ def _errors() -> list[Row]:
     deviations = level_deviations(boundings[0], costs[0])
     alone = costs[2].noises[0].law.deviation
     groups = [len({key[:depth] for key in boundings[0].query.declared or ()}) for depth in (3, 2, 1, 0)]
-    rows = []
     for place, level in enumerate(LEVELS):
         ours, apart = deviations["m0", place], costs[1].noises[place].law.deviation
         sums = alone * (groups[0] / groups[place]) ** 0.5
         title = f"deviation by {level}, consistent"
-        rows += [
+        yield from [
             Row(
                 name=f"{title} (rival: levels independently)",
                 ours=ours,
@@ -91,7 +90,6 @@ def _errors() -> list[Row]:
                 most=1.0 if place else 2.0,  # of the blocks themselves, nothing beats measuring them alone
             ),
         ]
-    return rows
 
 
 if __name__ == "__main__":

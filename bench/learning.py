@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def ill_people() -> tuple[sf.Database, pa.Table, pa.Table]:
     return database, own, table.filter(public)
 
 
-def learning_rows(path: str, rivals: str | None) -> list[Row]:
+def learning_rows(path: str, rivals: str | None) -> Iterator[Row]:
     """Return all comparisons."""
     database, own, public = divided(path)
     table = database.table("adult")
@@ -95,30 +96,25 @@ def learning_rows(path: str, rivals: str | None) -> list[Row]:
     ages = LinearRegression(label="age", epsilon=1).priced(table).features
     clustered = KMeans(clusters=CLUSTERS, epsilon=1, features=CLUSTERED).priced(table).features
     beside = {} if rivals is None else rival_figures(rivals, own, public, logistic, ages, clustered)
-    rows = []
     for epsilon in EPSILONS:
         fits = [timed(LogisticRegression(label="income", epsilon=epsilon), table) for _ in range(RUNS)]
         ours = float(np.mean([model.score(public) for model, _ in fits]))
-        rows.append(
-            Row(
-                name=f"Adult, logistic regression, accuracy at epsilon {epsilon:g} (rival: diffprivlib)",
-                ours=ours,
-                rival=beside.get(f"logistic {epsilon:g}"),
-                unit="",
-                ratio=ours,
-                least=LEAST.get(epsilon, 0.0),
-            )
+        yield Row(
+            name=f"Adult, logistic regression, accuracy at epsilon {epsilon:g} (rival: diffprivlib)",
+            ours=ours,
+            rival=beside.get(f"logistic {epsilon:g}"),
+            unit="",
+            ratio=ours,
+            least=LEAST.get(epsilon, 0.0),
         )
         slowest = max(seconds for _, seconds in fits)
-        rows.append(
-            Row(
-                name=f"Adult, logistic regression, slowest of {RUNS} fits at epsilon {epsilon:g}",
-                ours=slowest,
-                rival=beside.get(f"logistic {epsilon:g} seconds"),
-                unit="s",
-                ratio=slowest,
-                most=SECONDS,
-            )
+        yield Row(
+            name=f"Adult, logistic regression, slowest of {RUNS} fits at epsilon {epsilon:g}",
+            ours=slowest,
+            rival=beside.get(f"logistic {epsilon:g} seconds"),
+            unit="s",
+            ratio=slowest,
+            most=SECONDS,
         )
     patients, _, tested = ill_people()
     regressions = (
@@ -141,33 +137,28 @@ def learning_rows(path: str, rivals: str | None) -> list[Row]:
             for _ in range(RUNS):
                 model = LinearRegression(label=label, features=features, epsilon=epsilon).fit(own_rows)
                 errors.append(math.sqrt(np.square(model.predict(others) - truth).mean()))
-            rows.append(
-                Row(
-                    name=f"{what}, RMSE at epsilon {epsilon:g} (rival: {rival})",
-                    ours=float(np.mean(errors)),
-                    rival=beside.get(f"{named} {epsilon:g}"),
-                    unit="",
-                    ratio=float(np.mean(errors) / truth.std()),
-                )
+            yield Row(
+                name=f"{what}, RMSE at epsilon {epsilon:g} (rival: {rival})",
+                ours=float(np.mean(errors)),
+                rival=beside.get(f"{named} {epsilon:g}"),
+                unit="",
+                ratio=float(np.mean(errors) / truth.std()),
             )
     for epsilon in EPSILONS:
         curves = AdditiveClassifier(label="income", epsilon=epsilon)
         ours = float(np.mean([curves.fit(table).score(public) for _ in range(RUNS)]))
         name = f"Adult, additive model, accuracy at epsilon {epsilon:g} (rival: diffprivlib's regression)"
-        rows.append(Row(name=name, ours=ours, rival=beside.get(f"logistic {epsilon:g}"), unit="", ratio=ours))
+        yield Row(name=name, ours=ours, rival=beside.get(f"logistic {epsilon:g}"), unit="", ratio=ours)
         clusters = KMeans(clusters=CLUSTERS, epsilon=epsilon, features=CLUSTERED)
         ours = float(np.mean([-clusters.fit(table).score(public) for _ in range(RUNS)]))
         theirs = beside.get(f"clusters {epsilon:g}")
-        rows.append(
-            Row(
-                name=f"Adult, k-means, mean squared distance at epsilon {epsilon:g} (rival: diffprivlib)",
-                ours=ours,
-                rival=theirs,
-                unit="",
-                ratio=ours if theirs is None else ours / theirs,
-            )
+        yield Row(
+            name=f"Adult, k-means, mean squared distance at epsilon {epsilon:g} (rival: diffprivlib)",
+            ours=ours,
+            rival=theirs,
+            unit="",
+            ratio=ours if theirs is None else ours / theirs,
         )
-    return rows
 
 
 def timed(model: Any, table: Any) -> tuple[Any, float]:

@@ -38,21 +38,18 @@ OCTETS, STRING_EPSILON, BATCH = 6, 2, 100_000
 TOP = {"from 12% to 1.2%": 0.12 / np.arange(1, 11), "1% each": np.full(10, 0.01)}
 
 
-def local_rows(rivals: str | None, *, times: int = 5) -> tuple[list[Row], dict[str, Any]]:
-    """Return all comparisons, and what was measured of the rivals."""
-    rival: dict[str, Any] = {}
+def local_rows(rivals: str | None, rival: dict[str, Any], *, times: int = 5) -> Iterator[Row]:
+    """Return all comparisons; the measurements of the rivals are added to `rival`."""
     if rivals is not None:
         command = [rivals, str(HERE / "rival_local.py")]
         answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        rival = json.loads(answer.stdout)
-    return [
-        *_decoding(rival, times),
-        *_bits(times),
-        *_candidates(),
-        *_many(),
-        *_hitters(),
-        *_beside(rival),
-    ], rival
+        rival |= json.loads(answer.stdout)
+    yield from _decoding(rival, times)
+    yield from _bits(times)
+    yield from _candidates()
+    yield from _many()
+    yield from _hitters()
+    yield from _beside(rival)
 
 
 def _decoding(rival: dict[str, Any], times: int) -> Iterator[Row]:
@@ -180,6 +177,6 @@ def _within(name: str, seconds: float, most: float) -> Row:
 if __name__ == "__main__":
     import sys
 
-    rows, measured = local_rows(sys.argv[1] if len(sys.argv) > 1 else None)
-    show(rows, measured.get("versions", {}))
+    measured: dict[str, Any] = {}
+    rows = show(local_rows(sys.argv[1] if len(sys.argv) > 1 else None, measured), {})
     sys.exit(0 if all(row.passed for row in rows) else 1)

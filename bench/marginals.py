@@ -16,6 +16,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,7 @@ def cost_of(priced: PricedMarginals) -> float:
     return sum(p / s for p, s in zip(priced.plan.sensitivities_squared, priced.variances, strict=True))
 
 
-def marginal_rows(path: str, rivals: str | None) -> list[Row]:
+def marginal_rows(path: str, rivals: str | None) -> Iterator[Row]:
     """Return all comparisons."""
     database = connect(path)
     question = ask(database, 2)
@@ -115,7 +116,7 @@ def marginal_rows(path: str, rivals: str | None) -> list[Row]:
     ours = rmse(squares, sum(cells))
     predicted = priced.plan.rmse(priced.variances)
     each = math.sqrt(sum(map(math.sqrt, cells)) ** 2 / cost_of(priced) / sum(cells))
-    rows = [
+    yield from [
         Row(
             name="2-way tables of Adult, RMSE measured (rival: predicted)",
             ours=ours, rival=predicted, unit="", ratio=ours / predicted, least=0.98, most=1.02,
@@ -127,8 +128,8 @@ def marginal_rows(path: str, rivals: str | None) -> list[Row]:
         _full_table(database),
     ]  # fmt: skip
     if rivals is not None:
-        rows += _opendp(rivals, codes, sizes, names, ours, seconds)
-    return [*rows, *_three_ways(database)]
+        yield from _opendp(rivals, codes, sizes, names, ours, seconds)
+    yield from _three_ways(database)
 
 
 def _full_table(database: sf.Database) -> Row:
@@ -144,7 +145,7 @@ def _full_table(database: sf.Database) -> Row:
 
 def _opendp(
     python: str, codes: dict[str, Any], sizes: list[int], names: list[str], ours: float, seconds: float
-) -> list[Row]:
+) -> Iterator[Row]:
     given = {
         "epsilon": EPSILON,
         "delta": DELTA,
@@ -159,9 +160,8 @@ def _opendp(
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-    rows = []
     for what, measured in json.loads(answer.stdout).items():
-        rows += [
+        yield from [
             Row(
                 name=f"2-way tables of Adult, RMSE (rival: OpenDP, {what})",
                 ours=ours, rival=measured["rmse"], unit="", ratio=ours / measured["rmse"], most=1.0,
@@ -171,10 +171,9 @@ def _opendp(
                 ours=seconds, rival=measured["seconds"], unit="s", ratio=seconds / measured["seconds"],
             ),
         ]  # fmt: skip
-    return rows
 
 
-def _three_ways(database: sf.Database) -> list[Row]:
+def _three_ways(database: sf.Database) -> Iterator[Row]:
     question = ask(database, 3)
     began = time.perf_counter()
     release = question.release()
@@ -183,10 +182,8 @@ def _three_ways(database: sf.Database) -> list[Row]:
     seconds = time.perf_counter() - began
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     what = f"3-way tables of Adult, {release.cells:,} cells"
-    return [
-        Row(name=f"{what}, seconds", ours=seconds, rival=None, unit="s", ratio=seconds, most=SECONDS),
-        Row(name=f"{what}, memory", ours=memory, rival=None, unit="GB", ratio=memory, most=GIGABYTES),
-    ]
+    yield Row(name=f"{what}, seconds", ours=seconds, rival=None, unit="s", ratio=seconds, most=SECONDS)
+    yield Row(name=f"{what}, memory", ours=memory, rival=None, unit="GB", ratio=memory, most=GIGABYTES)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -49,7 +50,7 @@ TABLE = (
 MOST = {"W1": 1.2, "W2": 2.0, "histogram": 2.2, "distinct": 2.2}
 
 
-def postgres_rows(*, rows: int = 10_000_000, times: int = 5) -> list[Row]:
+def postgres_rows(*, rows: int = 10_000_000, times: int = 5) -> Iterator[Row]:
     """Start a server, load the events, compare with DuckDB's integers, and measure in turns."""
     programs = find_or_install()
     if programs is None:
@@ -60,7 +61,7 @@ def postgres_rows(*, rows: int = 10_000_000, times: int = 5) -> list[Row]:
         _load(path, server.address)
         backend = _backend(server.address)
         compare(path, backend)
-        return _race(server.address, backend, rows, times)
+        yield from _race(server.address, backend, rows, times)
 
 
 def _load(path: Path, address: str) -> None:
@@ -86,8 +87,7 @@ def _backend(address: str) -> PostgresBackend:
     return tables.backend(catalog_of(tables, "user_id"))
 
 
-def _race(address: str, backend: PostgresBackend, rows: int, times: int) -> list[Row]:
-    found = []
+def _race(address: str, backend: PostgresBackend, rows: int, times: int) -> Iterator[Row]:
     for name, (query, floor) in ASKED.items():
         plain, same, ours = [], [], []
         for _ in range(times):
@@ -96,8 +96,7 @@ def _race(address: str, backend: PostgresBackend, rows: int, times: int) -> list
             same.append(seconds(partial(_plainly, address, floor, OURS)))
         least, mine = min(map(statistics.median, (plain, same))), statistics.median(ours)
         title = f"{name} on PostgreSQL, {rows:,} rows: its own GROUP BY user, key"
-        found.append(Row(name=title, ours=mine, rival=least, unit="s", ratio=mine / least, most=MOST[name]))
-    return found
+        yield Row(name=title, ours=mine, rival=least, unit="s", ratio=mine / least, most=MOST[name])
 
 
 def _plainly(address: str, floor: str, settings: dict[str, str]) -> None:

@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,31 +70,41 @@ LARGE_ROWS, LARGE_SECONDS, LARGE_GIGABYTES = 100_000_000, 60, 10
 
 
 def query_rows(
-    rivals: str, *, rows: int, times: int, repetitions: int = 120, rival_times: int = 3
-) -> tuple[list[Row], dict[str, Any]]:
-    """Return all comparisons, and what was measured of the rival."""
+    rivals: str,
+    rival: dict[str, Any],
+    *,
+    rows: int,
+    times: int,
+    repetitions: int = 120,
+    rival_times: int = 3,
+) -> Iterator[Row]:
+    """Return all comparisons; the measurements of the rival are added to `rival`."""
     with tempfile.TemporaryDirectory() as folder:
         events, parquet = Path(folder) / "events.duckdb", Path(folder) / "events.parquet"
         million, people = Path(folder) / "million" / "events.parquet", Path(folder) / "people.parquet"
         write_data(events, parquet, million, rows)
         write_people(people)
-        found = [*floor_rows(events, times), memory_row(events), first_row(million, times)]
+        users: dict[str, float] = {}  # our seconds by workload
+        for row in floor_rows(events, times):
+            users.setdefault(row.name.partition(", users")[0], row.ours)
+            yield row
+        yield memory_row(events)
+        yield first_row(million, times)
         command = [rivals, str(HERE / "rival_queries.py"), str(people), str(parquet)]
         command += ["--times", str(rival_times), "--repetitions", str(repetitions)]
         answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        rival = json.loads(answer.stdout)
+        rival |= json.loads(answer.stdout)
         for name in ("W1", "W2"):
-            ours = next(row.ours for row in found if row.name.startswith(f"{name}, users"))
+            ours = users[name]
             theirs = rival["seconds"][name]
             title = f"{name}, users: OpenDP"
-            found.append(Row(name=title, ours=ours, rival=theirs, unit="s", ratio=theirs / ours, least=6))
-        found += tpch_rows(scale=rows / 10_000_000, times=times)
-        found += key_rows("W2, users: keys", _event_keys(events), rival["W2 keys"])
-        found += accuracy_rows(people, rival, repetitions)
-        found += labour_rows(max(1, repetitions // 6))
-        found += group_rows(repetitions)
-        found += key_rows("keys found, small table", people_keys(people, repetitions), rival["keys"])
-        return found, rival
+            yield Row(name=title, ours=ours, rival=theirs, unit="s", ratio=theirs / ours, least=6)
+        yield from tpch_rows(scale=rows / 10_000_000, times=times)
+        yield from key_rows("W2, users: keys", _event_keys(events), rival["W2 keys"])
+        yield from accuracy_rows(people, rival, repetitions)
+        yield from labour_rows(max(1, repetitions // 6))
+        yield from group_rows(repetitions)
+        yield from key_rows("keys found, small table", people_keys(people, repetitions), rival["keys"])
 
 
 def write_data(events: Path, parquet: Path, million: Path, rows: int) -> None:
@@ -127,11 +137,10 @@ def _event_keys(events: Path) -> dict[str, tuple[float, float]]:
 # -- time and memory --------------------------------------------------------------------
 
 
-def floor_rows(path: Path, times: int) -> list[Row]:
+def floor_rows(path: Path, times: int) -> Iterator[Row]:
     """Compare with what plain DuckDB takes, in turns, medians."""
     import duckdb
 
-    rows = []
     with duckdb.connect(str(path), read_only=True) as plain:
         plain.execute("SET enable_progress_bar = false")
         for kind, unit in UNITS.items():
@@ -149,8 +158,7 @@ def floor_rows(path: Path, times: int) -> list[Row]:
                 mine, least = statistics.median(ours), statistics.median(floors)
                 most = MOST[own] if unit else max(3.0, (least + 0.1) / least)
                 title = f"{name}, {kind} as units: the floor in DuckDB"
-                rows.append(Row(name=title, ours=mine, rival=least, unit="s", ratio=mine / least, most=most))
-    return rows
+                yield Row(name=title, ours=mine, rival=least, unit="s", ratio=mine / least, most=most)
 
 
 def memory_row(path: Path) -> Row:
@@ -159,9 +167,8 @@ def memory_row(path: Path) -> Row:
     return Row(name="W1, W2, W3: peak memory", ours=gigabytes, rival=None, unit="GB", ratio=gigabytes)
 
 
-def large_rows(rows: int = LARGE_ROWS) -> list[Row]:
+def large_rows(rows: int = LARGE_ROWS) -> Iterator[Row]:
     """Hold each workload over a hundred million rows of ten million users against its limits."""
-    found = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "events.duckdb"
         generate(path, rows)
@@ -169,10 +176,7 @@ def large_rows(rows: int = LARGE_ROWS) -> list[Row]:
             taken = _alone(path, name)
             for unit, key, most in (("s", name, LARGE_SECONDS), ("GB", "gigabytes", LARGE_GIGABYTES)):
                 title = f"{name}, users as units, {rows:.0e} rows"
-                found.append(
-                    Row(name=title, ours=taken[key], rival=None, unit=unit, ratio=taken[key], most=most)
-                )
-    return found
+                yield Row(name=title, ours=taken[key], rival=None, unit=unit, ratio=taken[key], most=most)
 
 
 def _alone(path: Path, *names: str) -> dict[str, float]:
@@ -236,13 +240,10 @@ def main() -> int:
         measure_alone(Path(options.alone[0]), options.alone[1:])
         return 0
     if options.large:
-        rows, versions = large_rows(), {}
+        rows = show(large_rows(), {})
     else:
-        rows, rival = query_rows(
-            options.rivals, rows=options.rows, times=options.times, repetitions=options.repetitions
-        )
-        versions = rival["versions"]
-    show(rows, versions)
+        given = {"rows": options.rows, "times": options.times, "repetitions": options.repetitions}
+        rows = show(query_rows(options.rivals, {}, **given), {})
     return 0 if all(row.passed for row in rows) else 1
 
 

@@ -13,6 +13,7 @@ import argparse
 import itertools
 import math
 import time
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -74,16 +75,15 @@ def rival_bounds(rate: str, sigma: str, steps: int, delta: float) -> tuple[float
     return found[0], found[1], time.perf_counter() - start
 
 
-def rare_rows() -> list[Row]:
+def rare_rows() -> Iterator[Row]:
     """Return what `make bench` shows: both bounds, their seconds, and dp-accounting's."""
-    rows = []
     for rate, sigma, steps, delta in SHOWN:
         start = time.perf_counter()
         low, high = batch(rate, sigma, steps).epsilon_bounds(delta)
         seconds = time.perf_counter() - start
         low = max(low, lower_bound(rate, sigma, steps, delta))
         name = f"{steps:.0e} Gaussians, sigma {sigma}, rate {rate}, delta {delta:.0e}"
-        rows += [
+        yield from [
             Row(name=f"{name}: upper against lower", ours=high, rival=low, unit="",
                 ratio=high / low, least=1, most=1.01),
             Row(name=f"{name}: both bounds, share of 2 s", ours=seconds, rival=None, unit="s",
@@ -91,13 +91,12 @@ def rare_rows() -> list[Row]:
         ]  # fmt: skip
         if steps <= 10**6:
             _, peer, peer_seconds = rival_bounds(rate, sigma, steps, delta)
-            rows += [
+            yield from [
                 Row(name=f"{name}: upper beside dp-accounting", ours=high, rival=peer, unit="",
                     ratio=high / peer, most=1.001),
                 Row(name=f"{name}: seconds beside dp-accounting", ours=seconds, rival=peer_seconds, unit="s",
                     ratio=seconds / peer_seconds, most=1),
             ]  # fmt: skip
-    return rows
 
 
 def main() -> int:

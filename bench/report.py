@@ -1,17 +1,15 @@
-"""What a benchmark says: rows with requirements, a table, and bench/results.json."""
+"""Rows of a benchmark with their requirements: printed one by one, and written to bench/results.json."""
 
 from __future__ import annotations
 
 import json
 import math
 import platform
-import sys
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 from sfumato import __version__
 
@@ -45,17 +43,25 @@ class Row:
         return self.least <= self.ratio <= self.most
 
 
-def show(rows: list[Row], versions: dict[str, str]) -> None:
-    """Print the table."""
-    beside = " beside " + ", ".join(f"{k} {v}" for k, v in versions.items()) if versions else ""
-    table = Table(title=f"sfumato {__version__}{beside}")
-    for heading in ("what", "ours", "rival", "ratio", "required", ""):
-        table.add_column(heading, justify="right" if heading in {"ours", "rival", "ratio"} else "left")
+def show(rows: Iterable[Row], versions: Mapping[str, str]) -> list[Row]:
+    """Print each row as soon as it is measured, with the seconds that it took; return all rows.
+
+    The versions of rivals are printed last: some are known only once their rows are measured.
+    """
+    shown = []
+    print(f"{'':4}  {'seconds':>7}  {'ours':>14}  {'rival':>14}  {'ratio':>10}  {'required':14}  measured")
+    began = time.perf_counter()
     for row in rows:
-        verdict = "" if not row.required else "[green]pass[/]" if row.passed else "[bold red]FAIL[/]"
-        cells = (number(row.ours, row.unit), number(row.rival, row.unit), f"{row.ratio:,.6g}", row.required)
-        table.add_row(row.name, *cells, verdict)
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+        ended = time.perf_counter()
+        verdict = "" if not row.required else "pass" if row.passed else "FAIL"
+        cells = (number(row.ours, row.unit), number(row.rival, row.unit), f"{row.ratio:,.6g}")
+        figures = f"{cells[0]:>14}  {cells[1]:>14}  {cells[2]:>10}  {row.required:14}"
+        print(f"{verdict:4}  {ended - began:7.1f}  {figures}  {row.name}", flush=True)
+        shown.append(row)
+        began = ended
+    rivals = ", ".join(f"{name} {version}" for name, version in versions.items())
+    print(f"sfumato {__version__}" + (f"; rivals: {rivals}" if rivals else ""), flush=True)
+    return shown
 
 
 def number(value: float | None, unit: str) -> str:

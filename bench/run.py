@@ -1,4 +1,4 @@
-"""Race the rivals: one run on one machine, a table, and bench/results.json.
+"""Race the rivals on one machine: each row is printed as it ends; all are written to bench/results.json.
 
 A row with a requirement that does not hold makes the exit code 1.
 """
@@ -10,6 +10,8 @@ import json
 import math
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -57,59 +59,58 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=1_000_000, help="length of the long ledger; 0: none")
     options = parser.parse_args()
     if options.large:
-        found = [*large_rows(), *spark_growth_rows()]
-        show(found, {})
-        return 0 if all(row.passed for row in found) else 1
+        rows = show(chain(large_rows(), spark_growth_rows()), {})
+        return 0 if all(row.passed for row in rows) else 1
 
+    rivals: dict[str, Any] = {"versions": {}}
+    rows = show(all_rows(options, rivals), rivals["versions"])
+    write(rows, rivals)
+    return 0 if all(row.passed for row in rows) else 1
+
+
+def all_rows(options: argparse.Namespace, rivals: dict[str, Any]) -> Iterator[Row]:
+    """Measure one section after the other; the measurements of rivals are added to `rivals`."""
     command = [options.rivals, str(HERE / "rivals.py")]
     command += ["--times", str(options.times), "--draws", str(options.rival_draws)]
     answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    rivals = json.loads(answer.stdout)
-    rows = [
-        *sampler_rows(rivals["samplers"], options.times),
-        *(row for case in ACCOUNTING for row in accounting_rows(case, rivals["accounting"], options.times)),
-        *rare_rows(),
-        *(import_row(name, options.times) for name in ("sfumato", "sfumato.core")),
-    ]
-    rows += ledger_rows(records=options.records)
-    rows += server_ledger_rows()
-    rows += anonymity_rows()
+    found = json.loads(answer.stdout)
+    rivals["versions"].update(found.pop("versions"))
+    rivals |= found
+    yield from sampler_rows(rivals["samplers"], options.times)
+    for case in ACCOUNTING:
+        yield from accounting_rows(case, rivals["accounting"], options.times)
+    yield from rare_rows()
+    for name in ("sfumato", "sfumato.core"):
+        yield import_row(name, options.times)
+    yield from ledger_rows(records=options.records)
+    yield from server_ledger_rows()
+    yield from anonymity_rows()
     adult = str(HERE.parent / "tests" / "data" / "adult.parquet")
-    rows += workload_rows(adult)
-    rows += marginal_rows(adult, options.rivals)
-    rows += hierarchy_rows()
-    rows += learning_rows(adult, options.rivals)
-    rows += fairness_rows()
-    rows += stream_error_rows(options.rivals)
-    rows += stream_group_rows()
-    rows += advance_rows()
-    rows += network_rows()
-    surveys, rivals["local"] = local_rows(options.rivals, times=options.times)
-    rows += surveys
-    show(rows, rivals["versions"])
+    yield from workload_rows(adult)
+    yield from marginal_rows(adult, options.rivals)
+    yield from hierarchy_rows()
+    yield from learning_rows(adult, options.rivals)
+    yield from fairness_rows()
+    yield from stream_error_rows(options.rivals)
+    yield from stream_group_rows()
+    yield from advance_rows()
+    yield from network_rows()
+    yield from local_rows(options.rivals, rivals.setdefault("local", {}), times=options.times)
     if options.rows:
-        asked, rivals["queries"] = query_rows(options.rivals, rows=options.rows, times=options.times)
-        show(asked, rivals["queries"]["versions"])
-        rows += asked
-        served = postgres_rows(rows=options.rows, times=options.times)
-        served += spark_rows(rows=options.rows, times=options.times)
-        show(served, {})
-        rows += served
+        queries = rivals.setdefault("queries", {})
+        yield from query_rows(options.rivals, queries, rows=options.rows, times=options.times)
+        yield from postgres_rows(rows=options.rows, times=options.times)
+        yield from spark_rows(rows=options.rows, times=options.times)
         if options.tumult:
-            beside, rivals["tumult"] = tumult_rows(options.tumult, rows=options.rows)
-            show(beside, rivals["tumult"])
-            rows += beside
-    write(rows, rivals)
-    return 0 if all(row.passed for row in rows) else 1
+            yield from tumult_rows(options.tumult, rivals.setdefault("tumult", {}), rows=options.rows)
 
 
 # -- samplers ---------------------------------------------------------------------------
 
 
-def sampler_rows(rivals: dict[str, float], times: int) -> list[Row]:
+def sampler_rows(rivals: dict[str, float], times: int) -> Iterator[Row]:
     """Compare a million draws with the exact rival, with numpy's normal, and across scales."""
     generator = np.random.default_rng()
-    rows = []
     for law, draw in (("gaussian", discrete_gaussian), ("laplace", discrete_laplace)):
         draw(SIGMA, size=DRAWS)  # tables are built once per scale
         ours, floats = math.inf, math.inf
@@ -118,18 +119,14 @@ def sampler_rows(rivals: dict[str, float], times: int) -> list[Row]:
             floats = min(floats, best(lambda: generator.normal(0, SIGMA, DRAWS), times=2))
         exact = rivals[f"opendp {law}"]
         title = f"1e6 discrete {law.capitalize()}, scale {SIGMA}"
-        rows.append(
-            Row(name=f"{title}: OpenDP", ours=ours, rival=exact, unit="s", ratio=exact / ours, least=100)
-        )
-        rows.append(
-            Row(
-                name=f"{title}: numpy normal",
-                ours=ours,
-                rival=floats,
-                unit="s",
-                ratio=floats / ours,
-                least=0.5,
-            )
+        yield Row(name=f"{title}: OpenDP", ours=ours, rival=exact, unit="s", ratio=exact / ours, least=100)
+        yield Row(
+            name=f"{title}: numpy normal",
+            ours=ours,
+            rival=floats,
+            unit="s",
+            ratio=floats / ours,
+            least=0.5,
         )
         seconds = dict.fromkeys(SCALES, math.inf)
         for _ in range(2 * times):
@@ -137,55 +134,50 @@ def sampler_rows(rivals: dict[str, float], times: int) -> list[Row]:
                 once = best(lambda draw=draw, scale=scale: draw(scale, size=DRAWS), times=1)
                 seconds[scale] = min(seconds[scale], once)
         slowest, fastest = max(seconds.values()), min(seconds.values())
-        rows.append(
-            Row(
-                name=f"{title.split(',')[0]}, slowest against fastest of scales 1 to 1e9",
-                ours=slowest,
-                rival=fastest,
-                unit="s",
-                ratio=slowest / fastest,
-                most=3,
-            )
+        yield Row(
+            name=f"{title.split(',')[0]}, slowest against fastest of scales 1 to 1e9",
+            ours=slowest,
+            rival=fastest,
+            unit="s",
+            ratio=slowest / fastest,
+            most=3,
         )
-    return rows
 
 
 # -- accounting -------------------------------------------------------------------------
 
 
-def accounting_rows(case: Case, rivals: dict[str, dict[str, Any]], times: int) -> list[Row]:
+def accounting_rows(case: Case, rivals: dict[str, dict[str, Any]], times: int) -> Iterator[Row]:
     """Compare the epsilon that is claimed with the truth, and the time with the rival's."""
     rival = rivals[case.name]
     batch = [event_of(part) for part in case.parts]
     ours = Composition(batch).epsilon(case.delta)
     truth = true_epsilon(case, batch, rival)
     seconds = best(lambda: Composition(batch).epsilon(case.delta), times=times)
-    return [
-        Row(
-            name=f"{case.name}: epsilon against the truth",
-            ours=ours,
-            rival=truth,
-            unit="",
-            ratio=ours / truth,
-            least=1,
-            most=TIGHT,
-        ),
-        Row(
-            name=f"{case.name}: epsilon beside dp-accounting",
-            ours=ours,
-            rival=rival.get("epsilon"),
-            unit="",
-            ratio=ours / rival.get("epsilon", math.nan),
-        ),
-        Row(
-            name=f"{case.name}: time",
-            ours=seconds,
-            rival=rival.get("seconds"),
-            unit="s",
-            ratio=rival.get("seconds", math.nan) / seconds,
-            least=1 if case.required else 0,
-        ),
-    ]
+    yield Row(
+        name=f"{case.name}: epsilon against the truth",
+        ours=ours,
+        rival=truth,
+        unit="",
+        ratio=ours / truth,
+        least=1,
+        most=TIGHT,
+    )
+    yield Row(
+        name=f"{case.name}: epsilon beside dp-accounting",
+        ours=ours,
+        rival=rival.get("epsilon"),
+        unit="",
+        ratio=ours / rival.get("epsilon", math.nan),
+    )
+    yield Row(
+        name=f"{case.name}: time",
+        ours=seconds,
+        rival=rival.get("seconds"),
+        unit="s",
+        ratio=rival.get("seconds", math.nan) / seconds,
+        least=1 if case.required else 0,
+    )
 
 
 def event_of(part: Part) -> events.Event:

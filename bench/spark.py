@@ -68,9 +68,8 @@ CLUSTER = {
 }
 
 
-def spark_rows(*, rows: int = 10_000_000, times: int = 5) -> list[Row]:
+def spark_rows(*, rows: int = 10_000_000, times: int = 5) -> Iterator[Row]:
     """Start a Spark, compare with DuckDB's integers, and measure in turns."""
-    found = []
     with tempfile.TemporaryDirectory() as folder, _running() as session:
         backend, path = _opened(session, Path(folder), rows)
         compare(path, backend)
@@ -80,15 +79,12 @@ def spark_rows(*, rows: int = 10_000_000, times: int = 5) -> list[Row]:
             plainly()
             ours, plain = in_turns(partial(backend.run, query), plainly, times)
             title = f"{name} on Spark, {rows:,} rows: its own GROUP BY user, key"
-            found.append(
-                Row(name=title, ours=ours, rival=plain, unit="s", ratio=ours / plain, most=MOST[name])
-            )
-    return found
+            yield Row(name=title, ours=ours, rival=plain, unit="s", ratio=ours / plain, most=MOST[name])
 
 
-def spark_growth_rows(*, times: int = 3) -> list[Row]:
+def spark_growth_rows(*, times: int = 3) -> Iterator[Row]:
     """Measure W1 over tables each ten times as large, on one cluster whose memory is the same for all."""
-    found, before = [], None
+    before = None
     query, _ = ASKED["W1"]
     with tempfile.TemporaryDirectory() as folder, _running(**CLUSTER) as session:
         for rows in (10**6, 10**7, 10**8):
@@ -102,13 +98,12 @@ def spark_growth_rows(*, times: int = 3) -> list[Row]:
             kept = old.getPeakUsage().getUsed() / 2**20
             if before is not None:
                 title = f"W1 on Spark, {rows:,} rows: a tenth of them"
-                found.append(Row(name=title, ours=now, rival=before, unit="s", ratio=now / before, most=12))
+                yield Row(name=title, ours=now, rival=before, unit="s", ratio=now / before, most=12)
             title = f"W1 on Spark, {rows:,} rows: MiB of the client above those before it"
-            found.append(Row(name=title, ours=more, rival=None, unit="MiB", ratio=more, most=64))
+            yield Row(name=title, ours=more, rival=None, unit="MiB", ratio=more, most=64)
             title = f"W1 on Spark, {rows:,} rows: most MiB that the driver's JVM kept"
-            found.append(Row(name=title, ours=kept, rival=None, unit="MiB", ratio=kept, most=256))
+            yield Row(name=title, ours=kept, rival=None, unit="MiB", ratio=kept, most=256)
             before = now
-    return found
 
 
 def _old_generation(session: Any) -> Any:
@@ -118,23 +113,24 @@ def _old_generation(session: Any) -> Any:
     return old
 
 
-def tumult_rows(python: str, *, rows: int = 10_000_000, times: int = 3) -> tuple[list[Row], dict[str, str]]:
-    """Ask W1 and W2 of both, in turns; return the rows, and the versions of Tumult and of its Spark."""
-    found = []
+def tumult_rows(
+    python: str, versions: dict[str, str], *, rows: int = 10_000_000, times: int = 3
+) -> Iterator[Row]:
+    """Ask W1 and W2 of both, in turns; the versions of Tumult and of its Spark are added to `versions`."""
     with tempfile.TemporaryDirectory() as folder, _running() as session:
         _, path = _opened(session, Path(folder), rows)
         written = path.with_suffix(".parquet")
-        with _tumult(python, written, session) as (asked, versions):
+        with _tumult(python, written, session) as (asked, installed):
+            versions |= installed
             _compare_exact(path, asked("exact"))
             for name, form in (("W1", ""), ("W1", " cached"), ("W2", ""), ("W2", " cached")):
                 mine, theirs = partial(_released, session, written, name), partial(asked, name + form)
                 in_turns(mine, theirs, WARM_UPS)
                 ours, rival = in_turns(mine, theirs, times)
                 title = f"{name} on Spark {versions['Spark']}, {rows:,} rows: Tumult{form}"
-                found.append(
-                    Row(name=title, ours=ours, rival=rival, unit="s", ratio=ours / rival, most=MOST_OF_TUMULT)
+                yield Row(
+                    name=title, ours=ours, rival=rival, unit="s", ratio=ours / rival, most=MOST_OF_TUMULT
                 )
-    return found, versions
 
 
 def _released(session: Any, written: Path, name: str) -> object:
@@ -209,7 +205,8 @@ if __name__ == "__main__":
         case ["--growth"]:
             show(spark_growth_rows(), {})
         case ["--tumult", python, *given]:
-            show(*tumult_rows(python, **({"rows": int(given[0])} if given else {})))
+            versions: dict[str, str] = {}
+            show(tumult_rows(python, versions, **({"rows": int(given[0])} if given else {})), versions)
         case [rows]:
             show(spark_rows(rows=int(rows)), {})
         case _:

@@ -13,6 +13,7 @@ import json
 import math
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -36,12 +37,11 @@ MOST = {
 }
 
 
-def stream_error_rows(rivals: str) -> list[Row]:
+def stream_error_rows(rivals: str) -> Iterator[Row]:
     """Compare the largest and the root mean squared error of running totals."""
     command = [rivals, str(HERE / "rival_streams.py"), *map(str, HORIZONS)]
     answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     found = json.loads(answer.stdout)["errors"]
-    rows = []
     for horizon in HORIZONS:
         fresh = np.sqrt(np.arange(1, horizon + 1))
         others = {name: known[str(horizon)] for name, known in found.items() if str(horizon) in known}
@@ -52,17 +52,14 @@ def stream_error_rows(rivals: str) -> list[Row]:
             for rival, theirs in others.items():
                 most = MOST.get((name, rival.rpartition(", ")[2]), 1.0)
                 for what, one, other in zip(("largest", "RMS"), ours, theirs, strict=True):
-                    rows.append(
-                        Row(
-                            name=f"{horizon} totals, {name}, {what} error (rival: {rival})",
-                            ours=one,
-                            rival=other,
-                            unit="sigma",
-                            ratio=one / other,
-                            most=most if rival != "the bound for all" else math.inf,
-                        )
+                    yield Row(
+                        name=f"{horizon} totals, {name}, {what} error (rival: {rival})",
+                        ours=one,
+                        rival=other,
+                        unit="sigma",
+                        ratio=one / other,
+                        most=most if rival != "the bound for all" else math.inf,
                     )
-    return rows
 
 
 def _both(errors: np.ndarray) -> tuple[float, float]:
