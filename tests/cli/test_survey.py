@@ -82,8 +82,19 @@ def test_a_memory_is_for_nobody_else_and_for_one_survey() -> None:
     kept = Path("memory.json").read_text()
     assert run("survey", "answer", "survey.toml", "yes", "--memory", "memory.json").returncode == 0
     assert Path("memory.json").read_text() == kept
+    for changed in (text.replace("Which?", "Another?"), text.replace("version = 1", "version = 2")):
+        Path("survey.toml").write_text(changed)
+        refused = run("survey", "answer", "survey.toml", "yes", "--memory", "memory.json")
+        assert refused.returncode == 2 and "has changed" in refused.stderr and not refused.stdout
+        assert Path("memory.json").read_text() == kept
     plan("--epsilon", "2", "--cap", "2", "--name", "smoking", "--force")
     assert run("survey", "answer", "survey.toml", "yes", "--memory", "memory.json").returncode == 2
+    before = json.loads(kept)
+    del before["smoking"]["format"]  # as earlier clients wrote it
+    Path("memory.json").write_text(json.dumps(before))
+    refused = run("survey", "answer", "survey.toml", "yes", "--memory", "memory.json")
+    assert refused.returncode == 2 and "name a new memory" in refused.stderr.replace("\n", " ")
+    assert Path("memory.json").read_text() == json.dumps(before)
     for wrong in ("[]", '{"smoking": 3}', '{"a": {"kept": {}}}', "null"):
         Path("memory.json").write_text(wrong)
         refused = run("survey", "answer", "survey.toml", "yes", "--memory", "memory.json")
@@ -133,8 +144,9 @@ def test_simulated_respondents_come_back() -> None:
         assert run("survey", "simulate", "survey.toml", *wrong).returncode == 2
 
 
-def test_vectors_are_those_of_the_client() -> None:
-    plan("--epsilon", "1", "--size", "300")
+@pytest.mark.parametrize("limits", [(), ("--cap", "2"), ("--cap", "2", "--every", "30")])
+def test_vectors_are_those_of_the_client(limits: tuple[str, ...]) -> None:
+    plan("--epsilon", "1", "--size", "300", *limits)
     lines = run("survey", "vectors", "survey.toml", "7", "299", "--times", "3").stdout.splitlines()
     data = Path("survey.toml").read_bytes()
     assert len(lines) == 6

@@ -23,7 +23,7 @@ from sfumato.learn import FittedNetwork, NeuralNetwork, fairness_report, fairnes
 from sfumato.learn.features import Features, ModelColumn
 from sfumato.learn.networks import sampling
 from sfumato.learn.networks.clipping import FINE, MARGIN, ClippedSums, sensitivity
-from sfumato.learn.networks.modules import multilayer, parameters
+from sfumato.learn.networks.modules import architecture, checked, multilayer, parameters
 from sfumato.learn.networks.pricing import step_noise
 from sfumato.learn.networks.sampling import UnitSampler
 from sfumato.learn.networks.training import PricedNetwork
@@ -113,27 +113,106 @@ def test_where_large_numbers_cancel_nobody_is_above_the_clip() -> None:
 
 
 class Keeping(nn.Module):
-    """A module that keeps the rows it has met, for pictures."""
+    """A module that adds to each row some of what it kept: of the row before, or of all."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep: str = "attribute", *, rows: int = 0) -> None:
         super().__init__()
-        self.layer, self.met = nn.Linear(1, 2), 0
+        self.layer, self.keep, self.kept, self.seen, self.rows = nn.Linear(1, 2), keep, [], 0, rows
+        if keep == "buffer":
+            self.register_buffer("state", torch.zeros(1, 1))
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        self.met += len(rows)
-        scores: torch.Tensor = self.layer(rows)
+        before = torch.zeros(1, 1)
+        if self.rows <= 0 or len(rows) == self.rows:  # with `rows`, only where so many come at once
+            match self.keep:
+                case "attribute":
+                    before, self.kept = (self.kept or [before])[-1], [rows[-1:].detach().clone()]
+                case "buffer":
+                    before, self.state = self.state, rows[-1:].detach().clone()
+                case "parameter":
+                    with torch.no_grad():
+                        self.layer.bias += rows.mean()
+                case "global":
+                    before, MET[:] = (MET or [before])[-1], [rows[-1:].detach().clone()]
+                case "counter":
+                    self.seen += len(rows)
+                case "batch":
+                    before = rows.detach().mean(dim=0, keepdim=True)
+        scores: torch.Tensor = self.layer(rows + 5 * before)
         return scores
 
 
-def test_what_a_module_keeps_of_rows_does_not_leave() -> None:
-    table = pa.table({"who": range(90), "x": [0.1, 0.9, 0.5] * 30, "ill": [False, True] * 45})
-    budget = sf.Budget(epsilon=9, delta=1e-6)
-    db = sf.connect(table, name="t", unit="who", columns={"x": sf.between(0, 1)}, budget=budget)
-    given = Keeping()
-    network = NeuralNetwork(label="ill", epsilon=3, module=given, steps=2, sampling=1).fit(db.table("t"))
-    met = network.module_.met  # invented rows alone
-    fairness_report(network, db.table("t"), groups=["ill"], epsilon=1).release()
-    assert network.module_.met == met < 10 and given.met == 0
+MET: list[torch.Tensor] = []
+
+
+@pytest.mark.parametrize(
+    ("keep", "why"),
+    [
+        ("attribute", "keeps something"),
+        ("buffer", "buffers"),
+        ("parameter", "keeps something"),
+        ("global", "when it meets them again"),
+        ("counter", "keeps something"),
+        ("batch", "mixes the rows"),
+    ],
+)
+@pytest.mark.parametrize("training", [True, False])
+def test_a_module_that_keeps_something_of_rows_is_refused(keep: str, why: str, training: bool) -> None:
+    """In training and in prediction, though no derivative shows it; a module of one's own is fine."""
+
+    class Sometimes(Keeping):
+        def forward(self, rows: torch.Tensor) -> torch.Tensor:
+            scores: torch.Tensor = super().forward(rows) if self.training == training else self.layer(rows)
+            return scores
+
+    MET.clear()
+    with pytest.raises(InvalidArgument, match=why):
+        checked(Sometimes(keep), 1, 2)
+    checked(Keeping("nothing"), 1, 2)
+
+
+@pytest.mark.parametrize("keep", ["attribute", "buffer", "parameter", "hook"])
+def test_no_row_of_a_fairness_report_leaves_anything_to_the_next(keep: str) -> None:
+    """Though it keeps rows only where they come one by one, which no trial sees. It is forgotten.
+
+    Power: with one copy for all rows, the rows of one person change what is said of the next by tenths.
+    """
+    module: Any = Keeping(keep, rows=1)
+    if keep == "hook":  # layers of PyTorch alone, with code of one's own in front
+        module = nn.Sequential(nn.Identity(), nn.Linear(1, 2))
+        module[0].register_forward_pre_hook(_add_sum)
+    network = FittedNetwork(
+        features=Features((ModelColumn(name="x", lower=0, upper=1),)),
+        label=ModelColumn(name="ill", values=(False, True)),
+        hidden=None,
+        architecture="",
+        parameters=np.zeros(0, dtype=np.float32),
+        module=module,
+    )
+    rows = np.linspace(0, 1, 7, dtype=np.float32)[:, None]
+    whole = network.probabilities_of(rows)
+    assert np.array_equal(whole[1:], network.probabilities_of(rows[1:]))
+    assert np.array_equal(whole[::-1], network.probabilities_of(rows[::-1].copy()))
+    assert not getattr(module, "kept", ())  # what was kept does not leave either
+
+
+def _add_sum(module: Any, given: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    module.sums = getattr(module, "sums", 0.0) + float(given[0].sum())
+    return given[0] + module.sums
+
+
+def test_a_module_given_after_loading_may_not_keep_rows() -> None:
+    made, keeps = Keeping("nothing"), Keeping()
+    network = FittedNetwork(
+        features=Features((ModelColumn(name="x", lower=0, upper=1),)),
+        label=ModelColumn(name="ill", values=(False, True)),
+        hidden=None,
+        architecture=architecture(made),
+        parameters=parameters(made),
+    )
+    assert network.with_module(made).predict({"x": [0.5]}).shape == (1,)
+    with pytest.raises(InvalidArgument, match="keeps something of the rows"):
+        network.with_module(keeps)
 
 
 @pytest.mark.parametrize(("hidden", "offset"), [(6, 0.0), (33, 1e4), (8, 1e5)])

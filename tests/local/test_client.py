@@ -8,8 +8,9 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,95 @@ def test_what_is_kept_is_sent_again_and_no_more_is_drawn_than_the_cap() -> None:
         client.report(calendar, 3)
 
 
+# -- surveys that change ----------------------------------------------------------------------
+
+KEPT = [KaryResponse(size=2, odds=THREE), TwoStageResponse(size=2, permanent=Fraction(9), instant=THREE)]
+ADULT = YesNo(words="Are you at least 18?")
+
+
+def edited(survey: Survey, **changes: Any) -> dict[str, Any]:
+    """Return the survey with other entries, as the client reads it."""
+    return client.load(replace(survey, **changes, text="").text.encode())
+
+
+def told(survey: dict[str, Any], answer: str, memory: dict[str, Any], below: Callable[[int], int]) -> Any:
+    """Return what a phone sends of an answer, or that it refuses; a refusal leaves its memory alone."""
+    before = json.dumps(memory)
+    try:
+        return fields(client.report(survey, answer, memory, 1, below))
+    except client.Refused as refusal:
+        assert json.dumps(memory) == before and "changed" in str(refusal)
+        return "refused"
+
+
+@pytest.mark.parametrize("protocol", KEPT, ids=lambda one: one.name)
+@pytest.mark.parametrize("every", [None, 30])
+def test_a_report_that_is_kept_answers_no_other_question(protocol: Any, every: int | None) -> None:
+    """Exact laws: a changed survey gets the same from all people; a renamed one gets draws of its own.
+
+    If a kept report were sent again, a second report that differs would prove that the answers differ.
+    """
+    survey = Survey.plan("s", ADULT, epsilon=3, protocol=protocol, cap=2, every=every)
+    first = client.load(survey.text.encode())
+
+    def both(answers: tuple[str, str], second: dict[str, Any]) -> dict[Any, Fraction]:
+        def procedure(below: Callable[[int], int]) -> Any:
+            memory: dict[str, Any] = {}
+            return told(first, answers[0], memory, below), told(second, answers[1], memory, below)
+
+        return exact_law(procedure)
+
+    other = YesNo(words="Do you have HIV?")
+    changed = [
+        edited(survey, question=other),
+        edited(survey, question=other, version=2),
+        edited(survey, version=2),
+        edited(survey, cap=1),
+        edited(survey, epsilon=Fraction(4)),
+        edited(survey, lifetime=Fraction(20)),
+        client.load(Survey.plan("s", other, epsilon=3, protocol=KEPT[0]).text.encode()),  # asked only once
+    ]
+    for second in changed:
+        for answers in product(("no", "yes"), repeat=2):
+            assert {report for _, report in both(answers, second)} == {"refused"}
+    renamed = edited(survey, name="another", question=other)
+    alone = {answer: exact_law(lambda b, a=answer: told(renamed, a, {}, b)) for answer in ("no", "yes")}  # type: ignore[misc]
+    for had, has in product(("no", "yes"), repeat=2):
+        before = exact_law(lambda below, had=had: told(first, had, {}, below))  # type: ignore[misc]
+        independent = {(a, b): before[a] * alone[has][b] for a in before for b in alone[has]}
+        assert both((had, has), renamed) == independent
+    laws = [both(answers, renamed) for answers in product(("no", "yes"), repeat=2)]
+    assert largest(laws) == protocol.max_ratio**2  # one report for each survey: neither proves anything
+
+
+def test_comments_may_change_and_the_order_of_entries() -> None:
+    survey = Survey.plan("s", ADULT, epsilon=3, protocol=KEPT[0], cap=1)
+    lines = survey.text.splitlines()
+    at = lines.index("[survey]")
+    lines[at + 1 : at + 3] = [f"{lines[at + 2]}  # a comment", "", f"  {lines[at + 1]}"]
+    memory: dict[str, Any] = {}
+    report = client.report(client.load(survey.text.encode()), "yes", memory)
+    again = client.report(
+        client.load("\n".join(lines).encode()), "yes", memory, below=lambda bound: bound // 0
+    )
+    assert fields(again) == fields(report) and again["survey"] != report["survey"]
+
+
+def test_a_memory_of_another_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    """It does not say what was asked: nothing is sent of it, and nothing is drawn beside it."""
+    survey = asked(ADULT, KEPT[0], cap=2)
+    for kept in ({}, {"0": {"value": 1}}, {"1": {"value": 1}}):
+        terms = {"terms": survey["terms"], "kept": kept, "last": None}
+        (tmp_path / "memory.json").write_text(text := json.dumps({"test": terms}))
+        memory = client.read_memory(str(tmp_path / "memory.json"))
+        for answer in ("no", "yes"):
+            with pytest.raises(client.Refused, match=r"another format.*new memory.*adds"):
+                client.report(survey, answer, memory, below=lambda bound: bound // 0)
+        assert json.dumps(memory) == text
+    client.report(survey, "yes", memory := {})
+    client.report(survey, "yes", memory)  # the new one is refused no more
+
+
 # -- what a port needs ------------------------------------------------------------------------
 
 
@@ -239,15 +329,21 @@ def test_it_is_one_file_of_the_standard_library(tmp_path: Path) -> None:
 
 
 def test_a_port_that_draws_anew_every_day_is_told() -> None:
-    """Examples of a repeated survey are of two days: what is kept must come again."""
+    """Examples of a repeated survey are of several days: what is kept must come again, and only there."""
     kept = TwoStageResponse(size=4, permanent=Fraction(9), instant=THREE)
     for protocol in (KaryResponse(size=4, odds=THREE), kept):
         survey = Survey.plan("s", OneAnswer(words="Which?", size=4), epsilon=5, protocol=protocol, cap=2)
         data = survey.text.encode()
         (example,) = examples(data, [1], 1)
-        assert [one["day"] for one in example["reports"]] == [0, 1]
-        assert len(example["draws"]) == (1 if protocol is not kept else 3)
+        assert [one["day"] for one in example["reports"]] == [0, 1, 2]  # the last of a renamed survey
+        assert len(example["draws"]) == (2 if protocol is not kept else 5)
         assert replayed(data, example) == example["reports"]
+        published, comment, _ = example["files"]
+        fresh = example["draws"][1:2] if protocol is kept else []
+        assert published == survey.text and len(example["refused"]) == 3
+        for text in (published, comment):
+            with pytest.raises(InvalidArgument, match="has changed"):
+                replayed(data, {**example, "draws": example["draws"] + fresh, "refused": [text]})
         with pytest.raises(Exception, match="draw"):
             replayed(data, {**example, "draws": [*example["draws"], *example["draws"]]})
 

@@ -31,6 +31,7 @@ __all__ = [
 
 _Below = Callable[[int], int]
 _Table = dict[str, Any]  # a section of the survey file, or the fields of a report
+_FORMAT = 2  # of what a memory keeps about a survey; the first had no number, and no question in its terms
 
 
 class Refused(ValueError):
@@ -70,18 +71,21 @@ def report(
     Where a survey is repeated, pass the same `memory` (a dict that never leaves the respondent) and the
     number of the day each time. What was drawn once is kept, by answer or by period, and sent again; once
     the survey's cap on drawn reports is reached, the last one is.
+
+    Only comments of the file may change meanwhile. A report that was drawn for one question is never sent
+    for another, which it could answer with certainty: a memory of this name and other terms is refused.
     """
-    protocol, limits = survey["protocol"], survey["limits"]
+    protocol, limits, name = survey["protocol"], survey["limits"], survey["survey"]["name"]
     place = read_answer(survey["survey"], answer)
+    if memory and name in memory:
+        _check_terms(memory[name], survey["terms"])
     draw, _ = _PROTOCOLS[protocol["name"]]
     head = {"survey": survey["fingerprint"], "id": secrets.token_hex(16)}
     if "cap" not in limits:
         return {**head, **draw(protocol, place, below)}
     if memory is None or type(day) is not int or not 0 <= day < 10**9:
         raise Refused("this survey is repeated: keep a memory, or every day costs anew; count days from 0")
-    mine = memory.setdefault(survey["survey"]["name"], {"terms": survey["terms"], "kept": {}, "last": None})
-    if mine["terms"] != survey["terms"]:
-        raise Refused("this survey has changed since you answered it: another memory costs anew")
+    mine = memory.setdefault(name, {"format": _FORMAT, "terms": survey["terms"], "kept": {}, "last": None})
     key = str(day // limits["every"]) if "every" in limits else json.dumps(place, default=str)
     if key not in mine["kept"]:
         if len(mine["kept"]) < limits["cap"]:
@@ -94,6 +98,20 @@ def report(
     return {**head, "day": day, **fields}
 
 
+def _check_terms(mine: _Table, terms: str) -> None:
+    """Refuse what was kept for other terms, or by a client that did not note all of them."""
+    if mine.get("format") != _FORMAT:
+        raise Refused(
+            "this memory is of another format, which does not say what question was asked: put it aside and "
+            "name a new memory; what you tell from now on adds to what you told before"
+        )
+    if mine["terms"] != terms:
+        raise Refused(
+            "this survey has changed since you answered it: only comments may, and a new version is another "
+            "survey; naming another memory costs anew, and both add up"
+        )
+
+
 def read_memory(path: str) -> _Table:
     """Read the file that keeps what was drawn; without one, nothing was."""
     if not os.path.lexists(path):
@@ -102,7 +120,7 @@ def read_memory(path: str) -> _Table:
         with open(path, encoding="utf-8") as file:
             memory = json.load(file)
         for mine in memory.values():
-            if set(mine) != {"terms", "kept", "last"} or not isinstance(mine["kept"], dict):
+            if set(mine) - {"format"} != {"terms", "kept", "last"} or not isinstance(mine["kept"], dict):
                 raise ValueError("another file")
     except (ValueError, AttributeError, TypeError, RecursionError):
         raise Refused("this is not a memory that was kept here; starting afresh costs anew") from None
@@ -437,9 +455,7 @@ def _checked(found: _Table) -> _Table:
     _need("cap" in limits or not kept, "cap: what is repeated needs one")
     _need(("cap" in limits) == (lifetime is not None), "lifetime")
     _need(0 < _ratio(head["epsilon"]) <= 100, "epsilon: beyond 100 nothing is promised")
-    terms = json.dumps(
-        [head["kind"], head.get("answers"), found["protocol"], found.get("limits")], sort_keys=True
-    )
+    terms = json.dumps(found, sort_keys=True)  # all but comments and the order of entries
     return {
         "survey": head,
         "protocol": protocol,

@@ -7,7 +7,9 @@ often a phone ever draws a report from an answer:
     Renewed     a new report is drawn by the calendar, whatever happened meanwhile
 
 Over both, a protocol of two stages (`stages`) may hide that a kept report was used again. The `client` keeps
-the reports; here is what they cost.
+the reports; here is what they cost. Both rules assume that every day asks the same question of the same
+version. If a report kept for one question were sent for another, a second report that differs would prove
+that the answers differ. The client refuses that.
 
 What leaks is said here rather than later: under `Memoised` *when* a person's value changed can be seen, with
 certainty if kept reports are sent as they are, and whether it changed back. Its guarantee compares histories

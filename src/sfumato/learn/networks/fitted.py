@@ -15,6 +15,7 @@ from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.learn.features import Features, ModelColumn, public_column
+from sfumato.learn.networks.module_state import is_stateless, refuse_state
 from sfumato.learn.networks.modules import Parameters, architecture, multilayer, require_torch, set_parameters
 from sfumato.release.storage import decode, dump, encode, load
 
@@ -63,19 +64,24 @@ class FittedNetwork:
         return self.label.values
 
     def with_module(self, module: Module) -> FittedNetwork:
-        """Return this network with its module, which gets the parameters; refuse another module."""
+        """Return this network with its module, which gets the parameters; refuse another module.
+
+        A module that keeps something of one row for the next is refused, too.
+        """
         if architecture(module) != self.architecture:
             raise InvalidArgument(
                 "this is another module than the one that was trained",
                 place="module",
                 hints=("make it as it was made for training, with the same parameters that are not trained",),
             )
+        if not is_stateless(module):
+            refuse_state(module, self.features.width)
         set_parameters(module, self.parameters)
         return replace(self, module=module.eval())
 
     def _ready(self) -> Any:
         if self.module is not None:
-            return copy.deepcopy(self.module)  # what a module keeps of the rows it has met is not kept
+            return copy.deepcopy(self.module).eval()  # what a module keeps of rows stays in the copy
         if self.hidden is None:
             raise InvalidArgument(
                 "a network of your own module predicts with that module",
@@ -90,7 +96,8 @@ class FittedNetwork:
         """Return the probability of each class for encoded rows: a function of each row alone.
 
         Each row is computed by itself, at the same place of the same memory. Beside others it would be
-        rounded in another way, by its place among them: with large weights by 1e-4 and more.
+        rounded in another way, by its place among them: with large weights by 1e-4 and more. A module that
+        could keep something of a row is copied anew for each.
         """
         return self._computed(encoded, at_once=1)
 
@@ -100,6 +107,7 @@ class FittedNetwork:
 
     def _computed(self, encoded: npt.NDArray[Any], *, at_once: int) -> FloatArray:
         torch, module = require_torch(), self._ready()
+        anew = at_once == 1 and not is_stateless(module)
         found = np.zeros((len(encoded), len(self.classes)))
         block = np.zeros((at_once, encoded.shape[1]), dtype=np.float32)
         rows = torch.from_numpy(block)
@@ -107,7 +115,8 @@ class FittedNetwork:
             for first in range(0, max(1, len(encoded)), at_once):  # without rows, too, a module is tried
                 some = encoded[first : first + at_once]
                 block[: len(some)] = some
-                scores = torch.softmax(module(rows).double(), dim=1).numpy()
+                applied = copy.deepcopy(module) if anew else module
+                scores = torch.softmax(applied(rows).double(), dim=1).numpy()
                 found[first : first + at_once] = scores[: len(some)]
         return found
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from sfumato.catalog.canonical import fingerprint
 from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.learn.networks.module_state import refuse_state
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,7 +65,8 @@ def checked(module: Any, width: int, classes: int) -> Module:
 
     A row's result may depend on that row alone. Layers that are known to mix rows are named by Opacus's
     validator; whether the module itself does is tried on invented rows, by the derivative of the result of
-    one with respect to another. Layers that draw random numbers are refused: these are not secret.
+    one with respect to another, and by what it keeps of them (`module_state`). Layers that draw random
+    numbers are refused: these are not secret.
     """
     torch = require_torch()
     from opacus.validators import ModuleValidator
@@ -103,6 +105,7 @@ def checked(module: Any, width: int, classes: int) -> Module:
         raise _refused(
             "the module mixes the rows of different people", "use LayerNorm, and no mean over rows"
         )
+    refuse_state(module, width)
     return own
 
 
