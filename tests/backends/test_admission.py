@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import sfumato as sf
 from sfumato.backends import open_tables
 from sfumato.backends.duckdb import admission
 from sfumato.backends.duckdb.admission import Admission, MemoryShares
-from sfumato.catalog.resources import Resources, memory_bytes
+from sfumato.catalog.resources import MOST_SECONDS, Resources, memory_bytes
 from sfumato.errors import EngineBusy, InvalidArgument
 
 
@@ -139,5 +142,22 @@ def test_amounts_of_memory() -> None:
     for wrong in ("8", "8 apples", "-1GB", "1e999GB", "", None, 8, "99999999999GB"):
         with pytest.raises(InvalidArgument):
             Resources(memory=wrong) if wrong is not None else memory_bytes(wrong)  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgument):
-        Resources(seconds=0)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf, 1e300, 10**400, 10**9, True, "60", None, 2_000_001])
+def test_how_long_a_statement_may_take_is_stated_in_what_every_engine_can_count(seconds: Any) -> None:
+    """PostgreSQL counts milliseconds in 31 bits: with more it took no statement, and was called unreachable."""
+    with pytest.raises(InvalidArgument) as refused:
+        Resources(seconds=seconds)
+    assert refused.value.place == "seconds" and refused.value.hints
+    with pytest.raises(InvalidArgument) as refused:
+        sf.connect("postgresql://nobody@127.0.0.1:1/none", table="people", unit="who", seconds=seconds)
+    assert refused.value.place == "seconds"
+
+
+def test_the_longest_time_of_a_statement_is_one_that_engines_take() -> None:
+    longest = Resources(seconds=MOST_SECONDS).seconds
+    assert int(longest * 1000) < 2**31 and longest < threading.TIMEOUT_MAX
+    table = pa.table({"who": [1, 2]})
+    sf.connect(table, name="people", unit="who", budget=sf.Budget(epsilon=1), seconds=longest)
+    sf.connect(table, name="people", unit="who", budget=sf.Budget(epsilon=1), seconds=1e-9)
