@@ -8,6 +8,7 @@ import threading
 import time
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -15,6 +16,7 @@ import sfumato as sf
 from sfumato.backends import open_tables
 from sfumato.backends.duckdb import admission
 from sfumato.backends.duckdb.admission import Admission, MemoryShares
+from sfumato.backends.duckdb.source import DuckDBTables
 from sfumato.catalog.resources import MOST_SECONDS, Resources, memory_bytes
 from sfumato.errors import EngineBusy, InvalidArgument
 
@@ -158,6 +160,16 @@ def test_how_long_a_statement_may_take_is_stated_in_what_every_engine_can_count(
 def test_the_longest_time_of_a_statement_is_one_that_engines_take() -> None:
     longest = Resources(seconds=MOST_SECONDS).seconds
     assert int(longest * 1000) < 2**31 and longest < threading.TIMEOUT_MAX
-    table = pa.table({"who": [1, 2]})
-    sf.connect(table, name="people", unit="who", budget=sf.Budget(epsilon=1), seconds=longest)
-    sf.connect(table, name="people", unit="who", budget=sf.Budget(epsilon=1), seconds=1e-9)
+    sf.connect(
+        pa.table({"who": [1, 2]}), name="people", unit="who", budget=sf.Budget(epsilon=1), seconds=longest
+    )
+
+
+def test_an_opening_that_takes_too_long_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*_: object) -> None:
+        raise duckdb.InterruptException("INTERRUPT Error: secret")
+
+    monkeypatch.setattr(DuckDBTables, "_describe", late)
+    with pytest.raises(InvalidArgument, match="longer than `seconds`") as refused:
+        open_tables({"people": pa.table({"who": [1, 2]})})
+    assert "secret" not in str(refused.value)

@@ -29,8 +29,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -316,6 +316,18 @@ class DuckDBTables:
         return selected
 
 
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """Say by name what ends a statement of the opening."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.InterruptException:
+        hints = ("give more time: 3600 is an hour; nothing was charged",)
+        raise InvalidArgument("opening the tables took longer than `seconds`", place="seconds", hints=hints) from None
+
+
 def open_source(
     tables: Mapping[str, Any],
     *,
@@ -331,7 +343,7 @@ def open_source(
 
     given = {"threads": threads, "memory_limit": memory, "max_execution_time": max(1, round(1000 * seconds))}
     configuration = _CONFIGURATION | {name: value for name, value in given.items() if value is not None}
-    with ExitStack() as refused:
+    with _in_time(), ExitStack() as refused:
         connection = refused.enter_context(duckdb.connect(":memory:", config=configuration))
         connection.execute("SET GLOBAL TimeZone = 'UTC'")  # not of this connection alone: cursors have it too
         objects: dict[str, Copied] = {}
