@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 import duckdb
+import psycopg
 import pyarrow as pa
 import pytest
 
@@ -146,9 +147,13 @@ def test_amounts_of_memory() -> None:
             Resources(memory=wrong) if wrong is not None else memory_bytes(wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf, 1e300, 10**400, 10**9, True, "60", None, 2_000_001])
+@pytest.mark.parametrize(
+    "seconds",
+    [0, -1, math.nan, math.inf, 1e300, 10**400, 10**9, True, "60", None, MOST_SECONDS + 1],
+    ids=lambda seconds: str(seconds)[:9],
+)
 def test_how_long_a_statement_may_take_is_stated_in_what_every_engine_can_count(seconds: Any) -> None:
-    """PostgreSQL counts milliseconds in 31 bits: with more it took no statement, and was called unreachable."""
+    """PostgreSQL counts milliseconds in 31 bits: with more it was called unreachable."""
     with pytest.raises(InvalidArgument) as refused:
         Resources(seconds=seconds)
     assert refused.value.place == "seconds" and refused.value.hints
@@ -172,4 +177,16 @@ def test_an_opening_that_takes_too_long_is_refused_by_name(monkeypatch: pytest.M
     monkeypatch.setattr(DuckDBTables, "_describe", late)
     with pytest.raises(InvalidArgument, match="longer than `seconds`") as refused:
         open_tables({"people": pa.table({"who": [1, 2]})})
+    assert "secret" not in str(refused.value)
+
+
+def test_a_server_that_takes_too_long_to_open_is_not_called_unreachable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def late(*_: object, **__: object) -> None:
+        raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout: secret")
+
+    monkeypatch.setattr("sfumato.backends.postgres.source.transaction", late)
+    with pytest.raises(InvalidArgument, match="longer than `seconds`") as refused:
+        sf.connect("postgresql:///x", table="t", unit="who", budget=sf.Budget(epsilon=1))
     assert "secret" not in str(refused.value)

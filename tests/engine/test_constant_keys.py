@@ -1,6 +1,7 @@
-"""Keys whose values the question says: all values that the key can have are shown, each once, and no other.
+"""Keys whose values the question says: every value that a key can have is shown once, and no other.
 
-At an epsilon so large that noise rounds away (off by one with a chance below e^-500), numbers are those of DuckDB.
+At an epsilon so large that noise rounds away (off by one with a chance below e^-500), numbers are those
+of DuckDB.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def shown(text: str) -> list[tuple[Any, ...]]:
     return sorted(database().sql(text, epsilon=10**4).release().rows)
 
 
-@pytest.mark.parametrize("form", ["SELECT {key} AS k", "SELECT k FROM (SELECT who, {key} AS k FROM people) AS p"])
+@pytest.mark.parametrize(
+    "form", ["SELECT {key} AS k", "SELECT k FROM (SELECT who, {key} AS k FROM people) AS p"]
+)
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -148,7 +151,8 @@ class Written:
                 return f"{self.draw.choice(['MONTHNAME', 'DAYNAME'])}({day})"
             return self.draw.choice(
                 ["'a'", "'b'", "'A'", "UPPER('a')", "SUBSTR('bab', 2, 1)", "'a' || ''", "NULLIF('a', 'a')",
-                 "MONTHNAME(DATE '2024-05-03')", "CAST(NULL AS VARCHAR)", "LEFT('bc', 1)", "CAST(3 AS VARCHAR)"]
+                 "MONTHNAME(DATE '2024-05-03')", "CAST(NULL AS VARCHAR)", "LEFT('bc', 1)",
+                 "CAST(3 AS VARCHAR)"]
             )  # fmt: skip
         match self.draw.randrange(4):
             case 0:
@@ -166,8 +170,9 @@ class Written:
             if self.draw.random() < 0.6 and (flag := self.column(*FLAGS)):
                 return flag
             return self.draw.choice(
-                ["TRUE", "FALSE", "1 > 2", "1 = NULL", "'a' IN ('a', 'b')", "2 BETWEEN 1 AND 3", "'a' LIKE 'b%'",
-                 "NULL IS NULL", "GREATEST(1, 2) = 2", "EXTRACT(year FROM DATE '2024-05-03') = 2024"]
+                ["TRUE", "FALSE", "1 > 2", "1 = NULL", "'a' IN ('a', 'b')", "2 BETWEEN 1 AND 3",
+                 "'a' LIKE 'b%'", "NULL IS NULL", "GREATEST(1, 2) = 2",
+                 "EXTRACT(year FROM DATE '2024-05-03') = 2024"]
             )  # fmt: skip
         match self.draw.randrange(4):
             case 0:
@@ -179,14 +184,14 @@ class Written:
         return f"({self.text(depth - 1)}) IS NULL"
 
 
-@pytest.mark.parametrize("seed", rest_soaked(range(6), 3))
+@pytest.mark.parametrize("seed", rest_soaked(range(8), 8))
 def test_generated_keys_show_what_duckdb_finds(seed: int) -> None:
     """Over all rows there can be, DuckDB finds the groups that are listed; where it finds NULL, none are."""
     draw, asked, listed = random.Random(seed), database(), 0
     people = every_row()
     with duckdb.connect() as oracle:
         oracle.register("people", people)
-        for _ in range(40):
+        for _ in range(30):
             key = f"COALESCE({Written(draw).text(draw.randrange(4))}, NULL)"  # a literal is refused
             found = {value for (value,) in oracle.execute(f"SELECT DISTINCT {key} FROM people").fetchall()}
             question = asked.sql(f"SELECT {key} AS k, COUNT(*) AS n FROM people GROUP BY 1", epsilon=1)
@@ -196,4 +201,4 @@ def test_generated_keys_show_what_duckdb_finds(seed: int) -> None:
                 keys = [value for (value,) in bounding.query.declared]
                 assert len(keys) == len(set(keys)) and set(keys) == found, key
                 listed += 1
-    assert listed > 15
+    assert listed > 10

@@ -1,4 +1,4 @@
-"""A disk that turns a bit: whatever bit of a ledger's files it is, what goes wrong is a typed refusal with a hint.
+"""A disk that turns a bit, whichever it is of a ledger's files: a typed refusal with a hint is all that follows.
 
 SQLite names a damaged table in its message, which then need not be text at all.
 """
@@ -17,7 +17,7 @@ from sfumato.ledger import Ledger
 from tests.ledger.accounts import answer, opened
 from tests.soaked import rest_soaked
 
-FLIPS = 40
+FLIPS = 25
 
 
 def all_of_it(path: Path) -> None:

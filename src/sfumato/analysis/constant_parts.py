@@ -30,7 +30,7 @@ def is_constant(expression: tree.Expression) -> bool:
 
 
 def with_constants(node: _Node, value_of: Callable[[tree.Expression], Value]) -> _Node:
-    """Return a plan in which each computed constant is the literal of its value, but for conditions of rows."""
+    """Return a plan in which each computed constant is a literal; conditions of rows stay as they are."""
     if isinstance(node, (tree.Scan, tree.Listed, tree.Literal, tree.ColumnRef)):
         return node
     if isinstance(node, (tree.Call, tree.Case, tree.Cast)) and is_constant(node):

@@ -142,7 +142,7 @@ class _Lister:
                 rows = tuple((value,) for value in known.values)
                 lists.setdefault(one, Listed(columns=(stand_in,), rows=rows))
                 public[place] = lists[one].columns[0]
-        of_lists = {
+        of_lists: dict[Expression, Expression] = {
             one: listed.columns[0] for one, listed in lists.items() if not isinstance(one, Literal)
         }
         conditions += [with_parts(one, of_lists) for one in facts.conditions]

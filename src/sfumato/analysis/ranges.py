@@ -122,13 +122,13 @@ def either(several: list[Known]) -> Known:
 
 
 def _one_of_those(several: list[Known], met: list[Known]) -> Known:
-    """Return what is known of one of several values, of which only some are ever met: `met` lists their values."""
+    """Return what is known of one of several values; only the values of those that are `met` occur."""
     found = either(met)
     return replace(either(several), values=found.values, nullable=found.nullable, unlisted=found.unlisted)
 
 
 def _truths(condition: Known) -> set[Value]:
-    """Return what a condition can be; None stands for NULL. A list of some truths does not say what rows hold."""
+    """Return what a condition can be; None is NULL. An owner's list does not say what rows hold."""
     listed = condition.values is not None and not condition.unlisted
     found: set[Value] = set(condition.values or ()) if listed else {True, False}
     return found | {None} if condition.nullable else found

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sfumato.core.arguments import positive, upper_float
 from sfumato.errors import InvalidArgument
 
-__all__ = ["MOST_SECONDS", "Resources", "memory_bytes"]
+__all__ = ["MOST_SECONDS", "Resources", "late_opening", "memory_bytes"]
 
 MOST_SECONDS = 2_000_000
 """How long a statement may take at most: PostgreSQL counts milliseconds in 31 bits."""
@@ -59,3 +59,13 @@ def memory_bytes(text: object, place: str = "memory") -> int:
     if unit == "bytes":
         return int(amount)
     return max(1, int(amount * (1024 if "i" in unit else 1000) ** _POWERS[unit[0]]))
+
+
+def late_opening() -> InvalidArgument:
+    """Return the refusal of tables that were not opened in time.
+
+    >>> late_opening().place
+    'seconds'
+    """
+    hints = ("give more time: 3600 is an hour; nothing was charged",)
+    return InvalidArgument("opening the tables took longer than `seconds`", place="seconds", hints=hints)

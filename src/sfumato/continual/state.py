@@ -285,9 +285,7 @@ def _exclusive(path: Path) -> sqlite3.Connection:
     The locks of a ledger lie in a file that may be deleted. Without them two processes could advance a stream
     at once, and each would find that the state is not the one that it has read of.
     """
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=_WAIT
-    )
+    connection = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=_WAIT)
     try:
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")

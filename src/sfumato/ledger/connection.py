@@ -242,8 +242,8 @@ def _connection(path: Path, mode: str, wait: float) -> sqlite3.Connection:
 def _check_writable(path: Path) -> None:
     """Refuse what cannot be written, by its name, before SQLite touches it.
 
-    SQLite opens such a file to read, and gives the index that it puts beside it the same mode: nobody could write
-    that index later, when the file itself can be written again.
+    SQLite opens such a file to read, and gives the index beside it the same mode: nobody could write that
+    index later, when the file itself can be written again.
     """
     effective = os.access in os.supports_effective_ids
     for one in (path, *(path.with_name(path.name + more) for more in ("-wal", "-shm"))):

@@ -46,7 +46,11 @@ def nodes(node: tree.Node) -> Iterator[tree.Node]:
 
 def substituted(expression: tree.Expression, columns: Mapping[str, tree.Expression]) -> tree.Expression:
     """Return an expression in which columns are replaced by what they are; others stay."""
-    return _replaced(expression, lambda one: columns.get(one.name) if isinstance(one, tree.ColumnRef) else None)
+
+    def other(part: tree.Expression) -> tree.Expression | None:
+        return columns.get(part.name) if isinstance(part, tree.ColumnRef) else None
+
+    return _replaced(expression, other)
 
 
 def with_parts(

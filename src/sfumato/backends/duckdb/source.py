@@ -52,7 +52,7 @@ from sfumato.backends.relations import PART, ROW, numbered_table
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
-from sfumato.catalog.resources import memory_bytes
+from sfumato.catalog.resources import late_opening, memory_bytes
 from sfumato.catalog.table import Field, UnsupportedColumn
 from sfumato.core.entropy import process_id
 from sfumato.errors import EngineStopped, InvalidArgument, Unsupported
@@ -324,8 +324,7 @@ def _in_time() -> Iterator[None]:
     try:
         yield
     except duckdb.InterruptException:
-        hints = ("give more time: 3600 is an hour; nothing was charged",)
-        raise InvalidArgument("opening the tables took longer than `seconds`", place="seconds", hints=hints) from None
+        raise late_opening() from None
 
 
 def open_source(
