@@ -546,9 +546,10 @@ def test_a_state_that_is_not_the_newest_ends_the_stream(tmp_path: Path, harm: st
             connection.close()
         case "other":
             shutil.copy(tmp_path / "ledger-streams" / f"{beside.sequence}.sqlite", state)
-    with pytest.raises(LedgerError) as refusal:
-        asked.advance(day(3))
-    assert refusal.value.code == "SF613" and len(asked.show()) == 2
+    for _ in range(2):  # a refusal does not keep the state open
+        with pytest.raises(LedgerError) as refusal:
+            asked.advance(day(3))
+        assert refusal.value.code == "SF613" and len(asked.show()) == 2
     assert ("another format" in str(refusal.value)) is (harm == "another format")
     assert db.balance.spent_units == spent, "it is not charged again"
 

@@ -1,4 +1,4 @@
-"""A disk that turns a bit, whichever it is of a ledger's files: a typed refusal with a hint is all that follows.
+"""A disk that turns a bit, in any file of a ledger: all that follows is a typed refusal with a hint.
 
 SQLite names a damaged table in its message, which then need not be text at all.
 """

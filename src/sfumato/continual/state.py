@@ -109,7 +109,11 @@ class StreamState:
             if not path.exists():
                 raise _ended("is missing", str(path))
             connection = _exclusive(path)
-        return StreamState(connection, charge, str(path))
+        try:
+            return StreamState(connection, charge, str(path))
+        except BaseException:
+            connection.close()  # or the stream would seem to be busy
+            raise
 
     def check(self, taken: int, published: tuple[int, bytes] | None) -> None:
         """Refuse a state that does not hold the newest output that was published, or that is further on.
