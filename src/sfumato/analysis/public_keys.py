@@ -10,8 +10,8 @@ have the same groups in the same order. What they show is priced like any other 
 Theorem (nothing is lost): a row of the question whose keys have values on their lists is in one of the
 groups, whatever private tables hold: by the theorem of `public_rows`, its columns agree with one of the
 combinations, of which the keys are computed. A condition that names a private column which is no key, and
-equals nothing public, leaves all groups in. A key with known values is a list of them: where a condition names
-the key's expression, that is a column of the list, which has the row's value.
+equals nothing public, leaves all groups in. A key with known values is a list of them: in a
+condition, the key's expression stands for the column of that list, which has the row's value.
 
 Whether groups are listed or selected privately follows from the plan alone. A list that is too long is
 refused: nobody is switched to selected groups without having asked for them.
