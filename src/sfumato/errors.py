@@ -245,7 +245,10 @@ class LedgerError(SfumatoError):
     ) -> None:
         self.code = code
         self.sequence = sequence
-        super().__init__(message, place=place, hints=hints)
+        super().__init__(message, place=place, hints=hints or _LEDGER_HINTS.get(code, ()))
+
+
+_LEDGER_HINTS = {"SF602": ("restore a copy and compare its head with one kept elsewhere",)}
 
 
 class ProjectRefused(SfumatoError):

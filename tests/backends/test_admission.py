@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
+from typing import Any
 
+import duckdb
+import psycopg
 import pyarrow as pa
 import pytest
 
+import sfumato as sf
 from sfumato.backends import open_tables
 from sfumato.backends.duckdb import admission
 from sfumato.backends.duckdb.admission import Admission, MemoryShares
-from sfumato.catalog.resources import Resources, memory_bytes
+from sfumato.backends.duckdb.source import DuckDBTables
+from sfumato.catalog.resources import MOST_SECONDS, Resources, memory_bytes
 from sfumato.errors import EngineBusy, InvalidArgument
 
 
@@ -139,5 +145,48 @@ def test_amounts_of_memory() -> None:
     for wrong in ("8", "8 apples", "-1GB", "1e999GB", "", None, 8, "99999999999GB"):
         with pytest.raises(InvalidArgument):
             Resources(memory=wrong) if wrong is not None else memory_bytes(wrong)  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgument):
-        Resources(seconds=0)
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    [0, -1, math.nan, math.inf, 1e300, 10**400, 10**9, True, "60", None, MOST_SECONDS + 1],
+    ids=lambda seconds: str(seconds)[:9],
+)
+def test_how_long_a_statement_may_take_is_stated_in_what_every_engine_can_count(seconds: Any) -> None:
+    """PostgreSQL counts milliseconds in 31 bits: with more it was called unreachable."""
+    with pytest.raises(InvalidArgument) as refused:
+        Resources(seconds=seconds)
+    assert refused.value.place == "seconds" and refused.value.hints
+    with pytest.raises(InvalidArgument) as refused:
+        sf.connect("postgresql://nobody@127.0.0.1:1/none", table="people", unit="who", seconds=seconds)
+    assert refused.value.place == "seconds"
+
+
+def test_the_longest_time_of_a_statement_is_one_that_engines_take() -> None:
+    longest = Resources(seconds=MOST_SECONDS).seconds
+    assert int(longest * 1000) < 2**31 and longest < threading.TIMEOUT_MAX
+    sf.connect(
+        pa.table({"who": [1, 2]}), name="people", unit="who", budget=sf.Budget(epsilon=1), seconds=longest
+    )
+
+
+def test_an_opening_that_takes_too_long_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*_: object) -> None:
+        raise duckdb.InterruptException("INTERRUPT Error: secret")
+
+    monkeypatch.setattr(DuckDBTables, "_describe", late)
+    with pytest.raises(InvalidArgument, match="longer than `seconds`") as refused:
+        open_tables({"people": pa.table({"who": [1, 2]})})
+    assert "secret" not in str(refused.value)
+
+
+def test_a_server_that_takes_too_long_to_open_is_not_called_unreachable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def late(*_: object, **__: object) -> None:
+        raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout: secret")
+
+    monkeypatch.setattr("sfumato.backends.postgres.source.transaction", late)
+    with pytest.raises(InvalidArgument, match="longer than `seconds`") as refused:
+        sf.connect("postgresql:///x", table="t", unit="who", budget=sf.Budget(epsilon=1))
+    assert "secret" not in str(refused.value)

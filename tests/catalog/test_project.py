@@ -200,6 +200,8 @@ MISTAKES = [
     ("[tables.regions]", '[tables."re gions"]', "SF705", 19, "letters"),
     ('unit = "who"', "each_row = true", "SF705", 17, "of its own"),
     ("[tables.visits]", "[tables.PEOPLE]", "SF705", 15, "rename"),
+    ("[budget]", "[engine]\nseconds = 1e300\n[budget]", "SF705", 24, "3600 is an hour"),
+    ("[budget]", "[engine]\nseconds = nan\n[budget]", "SF705", 24, "NaN"),
 ]  # fmt: skip
 
 

@@ -119,6 +119,7 @@ def test_questions_are_answered_with_joins_public_tables_and_paths_to_the_unit(a
     )
     asked = [
         ("SELECT region, COUNT(*) AS n FROM visits GROUP BY region ORDER BY region", [250, 750]),
+        ("SELECT MONTHNAME(DATE '2024-01-01') AS m, COUNT(*) AS n FROM visits GROUP BY 1", [1000]),
         ("SELECT COUNT(DISTINCT person) AS n FROM visits", [500]),
         ("SELECT COUNT(*) AS n FROM visits v JOIN people p ON v.person = p.who WHERE p.age < 50", [520]),
         ("SELECT SUM(price) AS n FROM lines", [5000]),

@@ -75,6 +75,7 @@ def test_questions_are_answered_with_joins_public_tables_and_paths_to_the_unit(
     )
     asked = [
         ("SELECT region, COUNT(*) AS n FROM visits GROUP BY region ORDER BY region", [250, 750]),
+        ("SELECT MONTHNAME(DATE '2024-01-01') AS m, COUNT(*) AS n FROM visits GROUP BY 1", [1000]),
         (f"{COUNT} v JOIN people p ON v.person = p.who WHERE p.age < 50", [520]),
         ("SELECT SUM(price) AS n FROM lines", [5000]),
         (f"{COUNT} v JOIN places c ON v.region = c.region WHERE c.capital = 'Umea'", [250]),

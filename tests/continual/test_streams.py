@@ -20,7 +20,7 @@ from scipy.stats import binom, norm
 
 import sfumato as sf
 from sfumato.continual.periods import Periods, moment
-from sfumato.continual.state import StreamState
+from sfumato.continual.state import StreamState, _refusing
 from sfumato.continual.stream_release import StreamRelease
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.gaussian import GaussianNoise
@@ -460,6 +460,50 @@ def test_killed_around_the_commit_of_the_state(
         assert entry is not None and again.database.ledger.release(entry.sequence, step=3) == kept[0]
 
 
+ADVANCES = """
+import sys
+from pathlib import Path
+from sfumato.continual.state import StreamState
+from tests.continual.visits import database, day, stream
+
+original = StreamState.commit
+
+def commit(self, *periods, **more):
+    original(self, *periods, **more)
+    print("committed", flush=True)
+    sys.stdin.readline()
+
+StreamState.commit = commit
+stream(database([(1, 0, "a", 5.0)], Path(sys.argv[1]))).advance(day(2))
+"""
+
+
+def test_a_stream_that_another_process_advances_is_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has not ended. The file of locks may be deleted meanwhile: the state has a lock of its own."""
+    monkeypatch.setattr("sfumato.continual.state._WAIT", 0.05)
+    with start(ADVANCES, tmp_path / "ledger") as other:
+        assert other.stdin is not None and other.stdout is not None
+        assert other.stdout.readline() == "committed\n"
+        (tmp_path / "ledger-live").unlink()
+        asked = stream(database(SOME, tmp_path / "ledger"))
+        with pytest.raises(LedgerError, match="try again") as refusal:
+            asked.advance(day(2))
+        assert refusal.value.code == "SF604"
+        other.communicate("\n\n", timeout=120)
+    assert other.returncode == 0 and len(asked.advance(day(3))) == 3
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN])
+def test_a_state_that_cannot_be_reached_now_has_not_ended_its_stream(code: int) -> None:
+    failed = sqlite3.OperationalError("secret")
+    failed.sqlite_errorcode = code
+    with pytest.raises(LedgerError) as refusal, _refusing("place"):
+        raise failed
+    assert refusal.value.code == "SF601" and "secret" not in str(refusal.value)
+
+
 HARMS = ["missing", "old", "truncated", "altered", "half", "another format", "forgetful", "other"]
 
 
@@ -502,9 +546,10 @@ def test_a_state_that_is_not_the_newest_ends_the_stream(tmp_path: Path, harm: st
             connection.close()
         case "other":
             shutil.copy(tmp_path / "ledger-streams" / f"{beside.sequence}.sqlite", state)
-    with pytest.raises(LedgerError) as refusal:
-        asked.advance(day(3))
-    assert refusal.value.code == "SF613" and len(asked.show()) == 2
+    for _ in range(2):  # a refusal does not keep the state open
+        with pytest.raises(LedgerError) as refusal:
+            asked.advance(day(3))
+        assert refusal.value.code == "SF613" and len(asked.show()) == 2
     assert ("another format" in str(refusal.value)) is (harm == "another format")
     assert db.balance.spent_units == spent, "it is not charged again"
 

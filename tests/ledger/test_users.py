@@ -69,3 +69,41 @@ def test_a_group_that_may_read_the_key_shares_the_ledger(path: Path) -> None:
     with opened(path) as ledger:
         answer(ledger, idempotency_key="again")
         ledger.verify()
+
+
+def shared(path: Path) -> Path:
+    """Let the other user's group read the key, too."""
+    key = path.with_name("a-key")
+    os.chown(key, 0, GROUP)
+    key.chmod(0o640)
+    return path
+
+
+def test_a_ledger_that_could_once_not_be_written_is_whole_afterwards(path: Path) -> None:
+    """SQLite would open it to read, and leave an index beside it that nobody can write."""
+    shared(path).chmod(0o640)
+    told = said(path)
+    assert told.startswith(f"SF601 {path} ") and f"chmod ug+w {path}" in told
+    assert not list(path.parent.glob("a-[ws]*"))
+    path.chmod(0o660)
+    assert said(path) == "answered 2\n"
+
+
+@pytest.mark.parametrize("more", ["-shm", "-wal"])
+def test_what_lies_beside_a_ledger_and_cannot_be_written_is_named(path: Path, more: str) -> None:
+    beside = shared(path).with_name(f"a{more}")
+    beside.touch()
+    os.chown(beside, 0, GROUP)
+    beside.chmod(0o440)
+    told = said(path)
+    assert told.startswith(f"SF601 {beside} ") and f"chmod ug+w {beside}" in told
+    beside.chmod(0o660)
+    assert said(path) == "answered 2\n"
+
+
+def test_a_folder_that_cannot_be_written_is_named(path: Path) -> None:
+    shared(path).parent.chmod(0o750)
+    told = said(path)
+    assert told.startswith(f"SF601 {path.parent} ") and f"chmod ug+w {path.parent}" in told
+    path.parent.chmod(0o2770)
+    assert said(path) == "answered 2\n"

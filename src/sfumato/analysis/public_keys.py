@@ -10,7 +10,8 @@ have the same groups in the same order. What they show is priced like any other 
 Theorem (nothing is lost): a row of the question whose keys have values on their lists is in one of the
 groups, whatever private tables hold: by the theorem of `public_rows`, its columns agree with one of the
 combinations, of which the keys are computed. A condition that names a private column which is no key, and
-equals nothing public, leaves all groups in.
+equals nothing public, leaves all groups in. A key with known values is a list of them: in a
+condition, the key's expression stands for the column of that list, which has the row's value.
 
 Whether groups are listed or selected privately follows from the plan alone. A list that is too long is
 refused: nobody is switched to selected groups without having asked for them.
@@ -22,19 +23,21 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import NoReturn, Protocol
 
+from sfumato.analysis.constant_parts import ONE_ROW, with_constants
 from sfumato.analysis.domains import columns_of
 from sfumato.analysis.join_fanout import public_row_count
 from sfumato.analysis.public_rows import components, public_rows
 from sfumato.analysis.ranges import Known, known_of
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Value
-from sfumato.plan.columns import outputs, references, substituted
+from sfumato.plan.columns import outputs, references, substituted, with_parts
 from sfumato.plan.conditions import one_of
 from sfumato.plan.hints import refuse
 from sfumato.plan.request import Options
-from sfumato.plan.tree import ColumnRef, Expression, Listed, Query, Relation
+from sfumato.plan.tree import ColumnRef, Expression, Listed, Literal, Query, Relation
 
 __all__ = ["MOST_GROUPS", "PublicTables", "listed_groups"]
 
@@ -81,7 +84,11 @@ class _Lister:
 
     def groups(self) -> _Groups | None:
         keys = [key for _, key in self.query.keys]
-        columns = columns_of(self.query.source, self.catalog)
+        source = self.query.source
+        if self.tables is not None:
+            value = cache(partial(_constant, self.tables))
+            source, keys = with_constants(source, value), [with_constants(key, value) for key in keys]
+        columns = columns_of(source, self.catalog)
         read = {} if self.tables is None else self._read(keys, columns, self.tables)
         parts: list[tuple[tuple[int, ...], _Groups]] = [*read.items()]
         found = {place for places in read for place in places}
@@ -113,11 +120,16 @@ class _Lister:
     def _read(
         self, keys: list[Expression], columns: Mapping[str, Known], tables: PublicTables
     ) -> dict[tuple[int, ...], _Groups]:
-        """Return, by their places, the keys that follow from public rows, and the combinations of values."""
+        """Return, by their places, the keys that follow from public rows, and the combinations of values.
+
+        A computed key with known values is a list of them: a condition that names the key narrows it.
+        """
         plain = [key.name for key in keys if isinstance(key, ColumnRef)]
         raw = public_rows(self.query.source, self.catalog, plain)
         facts, conditions = raw.with_equals(), []
+        found: dict[tuple[int, ...], _Groups] = {}
         public: dict[int, Expression] = {}
+        lists: dict[Expression, Listed] = {}
         for place, key in enumerate(keys):
             known, one = known_of(key, columns), substituted(key, facts.columns)
             names, column = set(references(one)), substituted(key, raw.columns)
@@ -126,9 +138,17 @@ class _Lister:
                 public[place] = one
                 if known.declared and known.values and not _is_listed(one, facts.rows):
                     conditions.append(one_of((one,), ((value,) for value in known.values)))
-        found = {}
+            elif known.values and key.kind is not None and _without_null(known):
+                stand_in = ColumnRef(name=f"key {place}", kind=key.kind)
+                rows = tuple((value,) for value in known.values)
+                lists.setdefault(one, Listed(columns=(stand_in,), rows=rows))
+                public[place] = lists[one].columns[0]
+        of_lists: dict[Expression, Expression] = {
+            one: listed.columns[0] for one, listed in lists.items() if not isinstance(one, Literal)
+        }
+        conditions += [with_parts(one, of_lists) for one in facts.conditions]
         wanted = [frozenset(references(one)) for one in public.values()]
-        for relation in components(facts.rows, (*facts.conditions, *conditions), wanted):
+        for relation in components((*facts.rows, *lists.values()), conditions, wanted):
             here = {column.name for column in outputs(relation)}
             places = tuple(place for place, one in public.items() if here.issuperset(references(one)))
             found[places] = self._values(relation, [public[place] for place in places], tables)
@@ -157,6 +177,12 @@ class _Lister:
             _SELECTED,
             at=self.query.keys[0][1].span,
         )
+
+
+def _constant(tables: PublicTables, expression: Expression) -> Value:
+    """Return what the engine makes of an expression that reads no column."""
+    found = tables.public_keys(ONE_ROW, (expression,), 1)
+    return found[0][0] if found else None
 
 
 _SELECTED = "or have groups selected privately, and small ones left out: keys='selected', or --selected"

@@ -26,6 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from sfumato.analysis.constant_parts import ONE_ROW
 from sfumato.analysis.shapes import is_private
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.domain import OneOf
@@ -290,7 +291,7 @@ def _united(parts: list[PublicRows], keys: frozenset[str]) -> PublicRows:
     sources = []
     for one in known:
         read = [frozenset(references(one.columns[name])) for name in names]
-        source = joined(components(one.rows, one.conditions, read), ())
+        source = joined(components(one.rows, one.conditions, read) or [ONE_ROW], ())  # or all are constants
         columns = tuple((name, one.columns[name]) for name in names)
         sources.append(tree.Projection(source=source, columns=columns))
     listed = {name: tree.ColumnRef(name=name, kind=kind) for name, kind in kinds.items() if kind is not None}

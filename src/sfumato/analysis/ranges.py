@@ -7,6 +7,7 @@ wherever it comes from: engines are told so in every expression.
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -70,8 +71,11 @@ def known_of(expression: Expression, columns: _Columns) -> Known:
         case Literal():
             return _literal(expression.value)
         case Case(branches=branches, otherwise=otherwise):
-            several = [known_of(value, columns) for value in (*(v for _, v in branches), otherwise)]
-            return _of_kind(either(several), expression.kind)
+            tests = [_truths(known_of(test, columns)) for test, _ in branches]
+            values = [known_of(value, columns) for value in (*(v for _, v in branches), otherwise)]
+            last = next((place for place, test in enumerate(tests) if test == {True}), len(tests))
+            met = [value for test, value in zip(tests[:last], values, strict=False) if True in test]
+            return _of_kind(_one_of_those(values, [*met, values[last]]), expression.kind)
         case Cast(operand=operand, kind=kind, limits=limits):
             found = _cast(known_of(operand, columns), operand.kind, kind)
             return found if limits is None else _limited(found, limits)
@@ -117,6 +121,37 @@ def either(several: list[Known]) -> Known:
     )
 
 
+def _one_of_those(several: list[Known], met: list[Known]) -> Known:
+    """Return what is known of one of several values; only the values of those that are `met` occur."""
+    found = either(met)
+    return replace(either(several), values=found.values, nullable=found.nullable, unlisted=found.unlisted)
+
+
+def _truths(condition: Known) -> set[Value]:
+    """Return what a condition can be; None is NULL. An owner's list does not say what rows hold."""
+    listed = condition.values is not None and not condition.unlisted
+    found: set[Value] = set(condition.values or ()) if listed else {True, False}
+    return found | {None} if condition.nullable else found
+
+
+def _logic(word: str, known: list[Known]) -> Known:
+    """Return what AND, OR and NOT make of what their conditions can be: FALSE AND NULL is FALSE."""
+    truths = [_truths(one) for one in known]
+    if word == "not":
+        found = {None if one is None else not one for one in truths[0]}
+    else:
+        decides = word == "or"
+        found = {
+            decides if decides in pair else None if None in pair else not decides
+            for pair in itertools.product(*truths)
+        }
+    if found >= {True, False, None}:
+        return UNKNOWN
+    if found == {None}:
+        return _NULL
+    return Known(values=tuple(one for one in (False, True) if one in found), nullable=None in found)
+
+
 def _characters(text: Known) -> float:
     if text.values is None:
         return text.longest
@@ -160,11 +195,17 @@ def _limited(known: Known, limits: tuple[int, int]) -> Known:
 def _call(call: Call, known: list[Known]) -> Known:
     name = call.function
     if name == "coalesce":
-        return replace(either(known), nullable=all(one.nullable for one in known))
+        last = next((place for place, one in enumerate(known) if not one.nullable), len(known) - 1)
+        met = known[: last + 1]
+        return replace(_one_of_those(known, met), nullable=met[-1].nullable)
     if name == "nullif":
         return _nullified(known[0], call.arguments[1])
     if name == "is_null":
-        return Known(values=(False, True), nullable=False)
+        if known[0].values == ():
+            return Known(values=(True,), nullable=False)
+        return Known(values=(False, True) if known[0].nullable else (False,), nullable=False)
+    if name in ("and", "or", "not"):
+        return _logic(name, known)
     if name == "date_trunc":
         return _truncated(call, known[1])
     if name in _PARTS:
@@ -198,10 +239,13 @@ def _call(call: Call, known: list[Known]) -> Known:
 
 def _nullified(first: Known, second: Expression) -> Known:
     """A computed NULL is a group of its own, whoever declared the values; the constant is not among them."""
-    values = first.values
+    values, nullable = first.values, True
     if values is not None and isinstance(second, Literal):
-        values = tuple(value for value in values if value != second.value) or None
-    return replace(first, values=values, nullable=True, declared=False)
+        nullable = first.nullable or first.unlisted or second.value in values
+        values = tuple(value for value in values if value != second.value)
+        if not values:
+            return UNKNOWN if first.unlisted else _NULL
+    return replace(first, values=values, nullable=nullable, declared=False)
 
 
 def _extreme(name: str, kind: Kind, known: list[Known]) -> Known:

@@ -306,7 +306,9 @@ class Relations:
         return f"SELECT {_listed(listed)} FROM {self.dialect.rows(below.sql)}"
 
     def _written(self, listed: tree.Listed) -> str:
-        """Return a list as VALUES."""
+        """Return a list as VALUES; rows without columns have one that nobody reads."""
+        if not listed.columns:
+            return f"(VALUES {', '.join('(NULL)' for _ in listed.rows)}) AS __listed(nothing)"
         kinds = [column.kind for column in listed.columns]
         rows = (f"({', '.join(map(self.dialect.constant, row, kinds))})" for row in listed.rows)
         keys = ", ".join(f"k{place}" for place in range(len(kinds)))

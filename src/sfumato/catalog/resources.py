@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from sfumato.core.arguments import positive, upper_float
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Resources", "memory_bytes"]
+__all__ = ["MOST_SECONDS", "Resources", "late_opening", "memory_bytes"]
+
+MOST_SECONDS = 2_000_000
+"""How long a statement may take at most: PostgreSQL counts milliseconds in 31 bits."""
 
 _MEMORY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(bytes|[kKMGT]i?B)")
 _POWERS = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -31,7 +34,14 @@ class Resources:
         for name in ("memory", "question_memory"):
             if getattr(self, name) is not None:
                 memory_bytes(getattr(self, name), name)
-        object.__setattr__(self, "seconds", min(1e9, upper_float(positive(self.seconds, "seconds"))))
+        seconds = positive(self.seconds, "seconds")
+        if seconds > MOST_SECONDS:
+            raise InvalidArgument(
+                f"seconds must be at most {MOST_SECONDS:,}, which is 23 days",
+                place="seconds",
+                hints=("3600 is an hour; a question that takes longer is ended, and stays charged",),
+            )
+        object.__setattr__(self, "seconds", upper_float(seconds))
 
 
 def memory_bytes(text: object, place: str = "memory") -> int:
@@ -49,3 +59,13 @@ def memory_bytes(text: object, place: str = "memory") -> int:
     if unit == "bytes":
         return int(amount)
     return max(1, int(amount * (1024 if "i" in unit else 1000) ** _POWERS[unit[0]]))
+
+
+def late_opening() -> InvalidArgument:
+    """Return the refusal of tables that were not opened in time.
+
+    >>> late_opening().place
+    'seconds'
+    """
+    hints = ("give more time: 3600 is an hour; nothing was charged",)
+    return InvalidArgument("opening the tables took longer than `seconds`", place="seconds", hints=hints)

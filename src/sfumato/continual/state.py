@@ -33,6 +33,11 @@ __all__ = ["CommittedPeriod", "StreamState", "states_of"]
 _Integers = npt.NDArray[Any]
 
 _FORMAT = 2
+_DAMAGES = {
+    sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_FORMAT,
+}  # fmt: skip
+_WAIT = 5.0  # seconds, for another process that has the state open
 _SCHEMA = f"""
 PRAGMA user_version = {_FORMAT};
 CREATE TABLE period (
@@ -103,9 +108,12 @@ class StreamState:
                 _begin(path)
             if not path.exists():
                 raise _ended("is missing", str(path))
-            connection = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None)
-            connection.execute("PRAGMA synchronous = EXTRA")
-        return StreamState(connection, charge, str(path))
+            connection = _exclusive(path)
+        try:
+            return StreamState(connection, charge, str(path))
+        except BaseException:
+            connection.close()  # or the stream would seem to be busy
+            raise
 
     def check(self, taken: int, published: tuple[int, bytes] | None) -> None:
         """Refuse a state that does not hold the newest output that was published, or that is further on.
@@ -275,6 +283,24 @@ def _begin(path: Path) -> None:
             os.close(opened)
 
 
+def _exclusive(path: Path) -> sqlite3.Connection:
+    """Open a state for this process alone, until it is closed; the system closes it when the process ends.
+
+    The locks of a ledger lie in a file that may be deleted. Without them two processes could advance a stream
+    at once, and each would find that the state is not the one that it has read of.
+    """
+    connection = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=_WAIT)
+    try:
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def _link(before: str, *parts: bytes | None) -> str:
     """Return the hash of a period and of the hash before it."""
     said = [b"" if part is None else hashlib.sha256(part).digest() for part in parts]
@@ -293,17 +319,25 @@ def _ended(why: str, place: str, hint: str = "") -> LedgerError:
     )
 
 
+def _unreached(why: str, code: str, place: str) -> LedgerError:
+    hints = ("the stream has not ended, and what was reserved stays charged: try again",)
+    return LedgerError(f"the state of this stream {why}", code=code, place=place, hints=hints)
+
+
 @contextmanager
 def _refusing(place: str) -> Iterator[None]:
     """Turn what SQLite reports into the refusal; its text could tell what the file holds."""
     try:
         yield
-    except sqlite3.OperationalError as error:
-        if getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY):
-            raise LedgerError("the state cannot be written now", code="SF601", place=place) from None
-        raise _ended("cannot be read", place) from None
-    except (sqlite3.Error, ValueError, TypeError):
+    except sqlite3.Error as error:
+        number = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if number in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise _unreached("is open in another process", "SF604", place) from None
+        if number in _DAMAGES:
+            raise _ended("cannot be read", place) from None
+        raise _unreached("cannot be read or written now", "SF601", place) from None
+    except (ValueError, TypeError):
         raise _ended("cannot be read", place) from None
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise LedgerError(f"the state cannot be opened: {reason}", code="SF601", place=place) from None
+        raise _unreached(f"cannot be opened: {reason}", "SF601", place) from None

@@ -47,8 +47,8 @@ __all__ = [
     "unreliable",
 ]
 
-FAILURES = (sqlite3.Error, OSError, LedgerError)
-"""What can go wrong with a ledger's file."""
+FAILURES = (sqlite3.Error, OSError, LedgerError, UnicodeDecodeError)
+"""What can go wrong with a ledger's file. SQLite's own words about a damaged schema may not be text."""
 
 
 def in_memory() -> sqlite3.Connection:
@@ -67,6 +67,7 @@ def connect(path: Path, wait: float) -> sqlite3.Connection:
     If nobody else is at work, a fresh log is begun: what an earlier process wrote to the old one without
     learning whether the disk kept it is copied, synced, and out of the way of what comes next.
     """
+    _check_writable(Path(os.path.realpath(path)))
     connection = _connection(path, "rw", wait)
     try:
         schema.check(connection)
@@ -197,6 +198,8 @@ def raise_refusal(error: BaseException, place: str) -> NoReturn:
     match error:
         case sqlite3.Error():
             raise _refusal(error, place) from error
+        case UnicodeDecodeError():
+            raise _refusal(sqlite3.DatabaseError(), place) from None
         case OSError():
             reason = error.strerror or type(error).__name__
             at = error.filename if isinstance(error.filename, str) else place  # it may be a file beside it
@@ -234,6 +237,25 @@ def _connection(path: Path, mode: str, wait: float) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
     )
+
+
+def _check_writable(path: Path) -> None:
+    """Refuse what cannot be written, by its name, before SQLite touches it.
+
+    SQLite opens such a file to read, and gives the index beside it the same mode: nobody could write that
+    index later, when the file itself can be written again.
+    """
+    effective = os.access in os.supports_effective_ids
+    for one in (path, *(path.with_name(path.name + more) for more in ("-wal", "-shm"))):
+        at = one if os.path.lexists(one) else one.parent  # or it will be created there
+        if not os.access(at, os.W_OK, effective_ids=effective):
+            kind = "file" if at is one else "folder"
+            raise LedgerError(
+                f"the ledger cannot be written: this user may not write to this {kind}",
+                code="SF601",
+                place=str(at),
+                hints=(_NOTHING, f"its owner can allow it to the owner and the group: chmod ug+w {at}"),
+            )
 
 
 def _make_durable(connection: sqlite3.Connection) -> None:

@@ -278,7 +278,10 @@ class Ledger:
         if release is None:
             what = "release" if step is None else f"output of step {step}"
             raise LedgerError(
-                f"there is no {what} of reservation {sequence}", code="SF608", sequence=sequence
+                f"there is no {what} of reservation {sequence}",
+                code="SF608",
+                sequence=sequence,
+                hints=("`history` lists the reservations; one that was burnt has no answer",),
             )
         return release
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from sfumato.errors import Unsupported
 from sfumato.plan import tree
 
-__all__ = ["nodes", "outputs", "references", "substituted"]
+__all__ = ["nodes", "outputs", "references", "substituted", "with_parts"]
 
 
 def outputs(relation: tree.Relation) -> tuple[tree.ColumnRef, ...]:
@@ -46,18 +46,33 @@ def nodes(node: tree.Node) -> Iterator[tree.Node]:
 
 def substituted(expression: tree.Expression, columns: Mapping[str, tree.Expression]) -> tree.Expression:
     """Return an expression in which columns are replaced by what they are; others stay."""
+
+    def other(part: tree.Expression) -> tree.Expression | None:
+        return columns.get(part.name) if isinstance(part, tree.ColumnRef) else None
+
+    return _replaced(expression, other)
+
+
+def with_parts(
+    expression: tree.Expression, parts: Mapping[tree.Expression, tree.Expression]
+) -> tree.Expression:
+    """Return an expression in which some parts, wherever they stand, are replaced by others."""
+    return _replaced(expression, parts.get)
+
+
+def _replaced(
+    expression: tree.Expression, other: Callable[[tree.Expression], tree.Expression | None]
+) -> tree.Expression:
+    """Return an expression in which the topmost parts that have another one in their place are that."""
+    if (found := other(expression)) is not None:
+        return found
     match expression:
-        case tree.ColumnRef(name=name):
-            return columns.get(name, expression)
-        case tree.Literal():
+        case tree.ColumnRef() | tree.Literal():
             return expression
         case tree.Call(arguments=arguments):
-            return replace(expression, arguments=tuple(substituted(one, columns) for one in arguments))
+            return replace(expression, arguments=tuple(_replaced(one, other) for one in arguments))
         case tree.Case(branches=branches, otherwise=otherwise):
-            changed = tuple(
-                (substituted(condition, columns), substituted(value, columns))
-                for condition, value in branches
-            )
-            return replace(expression, branches=changed, otherwise=substituted(otherwise, columns))
+            changed = tuple((_replaced(test, other), _replaced(value, other)) for test, value in branches)
+            return replace(expression, branches=changed, otherwise=_replaced(otherwise, other))
         case tree.Cast(operand=operand):
-            return replace(expression, operand=substituted(operand, columns))
+            return replace(expression, operand=_replaced(operand, other))

@@ -293,7 +293,8 @@ class Release:
         try:
             return Release(**decode(record))
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-            raise InvalidArgument("this stored release is damaged", place="text") from None
+            hints = ("read another copy; the ledger keeps the answers to questions that had a key",)
+            raise InvalidArgument("this stored release is damaged", place="text", hints=hints) from None
 
     def with_receipt(self, receipt: Mapping[str, Any]) -> Release:
         """Return this release with the receipt of its charge."""

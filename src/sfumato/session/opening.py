@@ -95,7 +95,7 @@ def connect(
 
     `memory`, such as "8GB", is what all questions that run at a time may take, by default four fifths of the
     machine's; a question waits, before it is charged, until its `question_memory`, by default all of it, is
-    free. `seconds` is what one statement of the engine may take.
+    free. `seconds` is what one statement of the engine may take: at most 2,000,000.
 
     >>> import pyarrow as pa
     >>> from sfumato import Budget, between, one_of

@@ -29,8 +29,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -52,7 +52,7 @@ from sfumato.backends.relations import PART, ROW, numbered_table
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
-from sfumato.catalog.resources import memory_bytes
+from sfumato.catalog.resources import late_opening, memory_bytes
 from sfumato.catalog.table import Field, UnsupportedColumn
 from sfumato.core.entropy import process_id
 from sfumato.errors import EngineStopped, InvalidArgument, Unsupported
@@ -316,6 +316,17 @@ class DuckDBTables:
         return selected
 
 
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """Say by name what ends a statement of the opening."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise late_opening() from None
+
+
 def open_source(
     tables: Mapping[str, Any],
     *,
@@ -331,7 +342,7 @@ def open_source(
 
     given = {"threads": threads, "memory_limit": memory, "max_execution_time": max(1, round(1000 * seconds))}
     configuration = _CONFIGURATION | {name: value for name, value in given.items() if value is not None}
-    with ExitStack() as refused:
+    with _in_time(), ExitStack() as refused:
         connection = refused.enter_context(duckdb.connect(":memory:", config=configuration))
         connection.execute("SET GLOBAL TimeZone = 'UTC'")  # not of this connection alone: cursors have it too
         objects: dict[str, Copied] = {}

@@ -38,6 +38,7 @@ from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.database_table import DatabaseTable
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
+from sfumato.catalog.resources import late_opening
 from sfumato.catalog.server_address import is_spark_address
 from sfumato.catalog.table import Field, UnsupportedColumn
 from sfumato.errors import EngineStopped, InvalidArgument, RoleWarning, SfumatoError
@@ -132,6 +133,8 @@ class PostgresTables:
                 self.excess = excess_rights(cursor, [shape[0] for shape in self._shapes.values()])
         except InvalidArgument as refused:
             return refused
+        except psycopg.errors.QueryCanceled:
+            return late_opening()
         except (psycopg.Error, UnicodeError, ValueError) as error:
             gone = opening is None or isinstance(error, psycopg.OperationalError)
             return unreached(str(error)) if gone else self._unreadable(str(opening))
