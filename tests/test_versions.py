@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import subprocess
+import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.backends import open_tables
-from sfumato.backends.files import Files
+from sfumato.backends.files import Files, _stamp
 from sfumato.errors import BudgetExceeded, EngineFailure, InvalidArgument
 
 YEARS = (1980, 1981)
@@ -200,3 +204,74 @@ def test_no_value_of_a_csv_file_decides_what_can_be_asked(tmp_path: Path, last: 
         shown.append((kinds, asked.explain(), str(refusal.value), plain.sql(cast, epsilon=1).explain()))
         assert abs(asked.release().column("age")[0] - sum(n % 90 for n in range(500)) / 500) < 0.5
     assert shown[0] == shown[1]
+
+
+# -- what a DuckDB file has beside it ---------------------------------------------------------------
+
+MOVED = "UPDATE people SET born = 1981 WHERE person < 30"
+
+
+def in_engine(path: Path, statement: str, *, killed: bool = False) -> Path:
+    """Let another process write a DuckDB file; a `killed` one leaves what it committed beside the file."""
+    end = "os._exit(0)" if killed else "connection.close()"
+    code = f"import duckdb, os; connection = duckdb.connect({str(path)!r}); connection.execute({statement!r})"
+    subprocess.run([sys.executable, "-c", f"{code}; {end}"], check=True)
+    return path
+
+
+def engine_file(path: Path, born: int = 1980) -> Path:
+    return in_engine(path, f"CREATE TABLE people AS SELECT range AS person, {born} AS born FROM range(50)")
+
+
+def test_a_duckdb_file_with_commits_beside_it_is_refused(tmp_path: Path) -> None:
+    """The engine reads them, and the file says nothing of them: it would be one version with other rows."""
+    path = engine_file(tmp_path / "people.duckdb")
+    known = Files.at((str(path),), "people")
+    in_engine(path, MOVED, killed=True)
+    assert known.stamps == (_stamp(str(path)),), "the file itself is as it was"
+    (tmp_path / "linked").mkdir()
+    (linked := tmp_path / "linked" / "other.duckdb").symlink_to(path)
+    for source, read in itertools.product((path, linked), (True, False)):
+        with pytest.raises(InvalidArgument, match="committed and not yet in the file") as refused:
+            open_tables({"people": source}, read=read)
+        assert "close it" in str(refused.value)
+    in_engine(path, "CHECKPOINT")
+    for source in (path, linked):
+        with closing(open_tables({"people": source})) as opened:
+            rows = opened.cursor().execute("SELECT born, count(*) FROM people GROUP BY ALL").fetchall()
+        assert sorted(rows) == [(1980, 20), (1981, 30)], "opened and closed, the file has them"
+
+
+def test_commits_that_appear_beside_a_duckdb_file_are_refused_before_the_charge(tmp_path: Path) -> None:
+    path = engine_file(tmp_path / "people.duckdb")
+    old = connect(tmp_path, path)
+    version = old.backend.data_version()
+    (tmp_path / "people.duckdb.wal").write_bytes(b"what a writer does not wait for")
+    with pytest.raises(InvalidArgument, match="has changed since it was opened"):
+        born(old, 1980)
+    assert old.budget.spent == 0, "refused before anything is charged"
+    (tmp_path / "people.duckdb.wal").unlink()
+    assert old.backend.data_version() == version
+    in_engine(path, MOVED, killed=True)
+    with pytest.raises(InvalidArgument, match="has changed since it was opened"):
+        born(old, 1981)
+    in_engine(path, "CHECKPOINT")
+    assert connect(tmp_path, path).backend.data_version() != version
+
+
+@pytest.mark.parametrize("name", ["people.duckdb.wal", "people.duckdb.wal.checkpoint"])
+def test_commits_that_appear_while_a_question_reads_a_duckdb_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    from sfumato.backends.duckdb import backend
+
+    db, computing = connect(tmp_path, engine_file(tmp_path / "people.duckdb")), backend._groups
+
+    def slow(*given: Any, **options: Any) -> object:
+        (tmp_path / name).write_bytes(b"1")
+        return computing(*given, **options)
+
+    monkeypatch.setattr(backend, "_groups", slow)
+    with pytest.raises(EngineFailure):
+        born(db, 1980)
+    assert db.budget.spent == 1 and not db.ledger.history()[-1].committed

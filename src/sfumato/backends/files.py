@@ -39,8 +39,20 @@ class Files:
 
     @staticmethod
     def at(paths: tuple[str, ...], table: str, *, whole: bool = True) -> Files:
-        """Look at files, before they are opened; not `whole`: at the ends of CSV files, too."""
+        """Look at files, before they are opened; not `whole`: at the ends of CSV files, too.
+
+        A DuckDB file with commits in files beside it is refused: the engine would read them, too.
+        """
         whole = whole and all(ending(path) == "csv" for path in paths)
+        if _has_log(paths):
+            raise InvalidArgument(
+                f"the DuckDB file of table `{table}` has changes that are committed and not yet in the file",
+                place=table,
+                hints=(
+                    "a program that writes it was stopped, or still runs: its changes are in a `.wal` file",
+                    "open the file once with DuckDB for writing and close it: then the file has them",
+                ),
+            )
         try:
             return Files(
                 paths=paths,
@@ -88,7 +100,7 @@ class Files:
         if self.digests is not None and not loaded:
             return True
         try:
-            same = self.stamps == tuple(map(_stamp, self.paths))
+            same = self.stamps == tuple(map(_stamp, self.paths)) and not _has_log(self.paths)
             return same and self.ends == tuple(map(_ends, self.paths))
         except OSError:
             return False
@@ -124,6 +136,15 @@ def ending(path: str) -> str:
         if name.endswith(endings):
             return known
     return name.rsplit(".", 1)[-1]
+
+
+def _has_log(paths: tuple[str, ...]) -> bool:
+    """Return whether a DuckDB file has a log beside it: `.wal`, or while it is merged `.wal.checkpoint`.
+
+    The engine looks for it beside the file that a link leads to.
+    """
+    places = {place for path in paths if ending(path) == "duckdb" for place in (path, os.path.realpath(path))}
+    return any(glob.glob(f"{glob.escape(place)}.wal*") for place in places)
 
 
 def _stamp(path: str) -> tuple[int, ...]:
