@@ -6,9 +6,9 @@ import itertools
 import os
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.backends import open_tables
+from sfumato.backends.duckdb.source import DuckDBTables
 from sfumato.backends.files import Files, _stamp
+from sfumato.backends.owned import read_owned
 from sfumato.errors import BudgetExceeded, EngineFailure, InvalidArgument
 
 YEARS = (1980, 1981)
@@ -163,20 +165,35 @@ def test_declared_texts_make_a_column_of_a_csv_file_text(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("act", ["in place", "replaced"])
-def test_a_change_in_the_middle_of_a_file_is_seen(tmp_path: Path, act: str) -> None:
-    """Its ends, its size and its time of modification are the same; the system's own record of it is not."""
+def test_a_change_in_the_middle_of_a_file_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    """Its ends, its size and its time of modification are the same; the system's own record of it is not,
+    however soon after the file was written, and where the clock of the system has steps of 10 ms."""
+
+    def stat(path: Any) -> SimpleNamespace:
+        known = real(path)
+        found = {name: getattr(known, name) for name in dir(known) if name.startswith("st_")}
+        return SimpleNamespace(**found | {"st_ctime_ns": known.st_ctime_ns // 10**7 * 10**7})
+
+    real = os.stat
+    monkeypatch.setattr("sfumato.backends.files.os", SimpleNamespace(**vars(os) | {"stat": stat}))
     path, other = tmp_path / "people.parquet", tmp_path / "other.parquet"
-    path.write_bytes(bytes(300_000))
-    files, known = Files.at((str(path),), "people"), os.stat(path)
-    time.sleep(0.05)  # some ticks of the file system's clock
-    other.write_bytes(bytes(150_000) + b"1" + bytes(149_999))
-    if act == "in place":
-        path.write_bytes(other.read_bytes())
-    else:
-        other.replace(path)
-    os.utime(path, ns=(known.st_atime_ns, known.st_mtime_ns))
-    changed = Files.at((str(path),), "people")
-    assert changed.ends == files.ends and changed.state != files.state and not files.unchanged()
+    for letter in (b"1", b"2") * 10:
+        path.write_bytes(bytes(300_000))
+        if act == "replaced":
+            other.write_bytes(bytes(150_000) + letter + bytes(149_999))
+        files, known = Files.at((str(path),), "people"), os.stat(path)
+        if act == "in place":
+            with path.open("r+b") as file:
+                file.seek(150_000)
+                file.write(letter)
+        else:
+            other.replace(path)
+        os.utime(path, ns=(known.st_atime_ns, known.st_mtime_ns))
+        assert not files.unchanged()
+        changed = Files.at((str(path),), "people")
+        assert changed.ends == files.ends and changed.state != files.state
 
 
 @pytest.mark.parametrize("last", ["500,40", "500,unknown", "500,30.5", "500,", "x,1e999", '500,"a,b"'])
@@ -204,6 +221,22 @@ def test_no_value_of_a_csv_file_decides_what_can_be_asked(tmp_path: Path, last: 
         shown.append((kinds, asked.explain(), str(refusal.value), plain.sql(cast, epsilon=1).explain()))
         assert abs(asked.release().column("age")[0] - sum(n % 90 for n in range(500)) / 500) < 0.5
     assert shown[0] == shown[1]
+
+
+def test_a_file_that_changes_while_its_owner_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an owner measures is of one version, too."""
+    path, opening = written(tmp_path / "people.parquet", 1980), DuckDBTables.cursor
+
+    def slow(tables: DuckDBTables) -> Any:
+        written(path, 1981)
+        return opening(tables)
+
+    assert read_owned(path).column("born").to_pylist() == [1980] * 50
+    monkeypatch.setattr(DuckDBTables, "cursor", slow)
+    with pytest.raises(InvalidArgument, match="has changed since it was opened"):
+        read_owned(path)
 
 
 # -- what a DuckDB file has beside it ---------------------------------------------------------------
