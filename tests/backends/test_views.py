@@ -98,7 +98,7 @@ REFUSED = {
     "qualified": "SELECT id FROM private QUALIFY row_number() OVER () = 1",
     "a union": "SELECT id FROM private UNION ALL SELECT id FROM private",
     "below": "SELECT id FROM (SELECT id FROM private)",
-    "a table by name": "WITH private AS (SELECT 1 AS id) SELECT id FROM private",
+    "a common table expression": "WITH private AS (SELECT 1 AS id) SELECT id FROM private",
     "no table": "SELECT 1 AS id",
 }
 ACCEPTED = {
