@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-import time
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +19,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.backends import open_tables
-from sfumato.backends.files import Files
+from sfumato.backends.duckdb.source import DuckDBTables
+from sfumato.backends.files import Files, _stamp
+from sfumato.backends.owned import read_owned
 from sfumato.errors import BudgetExceeded, EngineFailure, InvalidArgument
 
 YEARS = (1980, 1981)
@@ -159,20 +165,35 @@ def test_declared_texts_make_a_column_of_a_csv_file_text(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("act", ["in place", "replaced"])
-def test_a_change_in_the_middle_of_a_file_is_seen(tmp_path: Path, act: str) -> None:
-    """Its ends, its size and its time of modification are the same; the system's own record of it is not."""
+def test_a_change_in_the_middle_of_a_file_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    """Its ends, its size and its time of modification are the same; the system's own record of it is not,
+    however soon after the file was written, and where the clock of the system has steps of 10 ms."""
+
+    def stat(path: Any) -> SimpleNamespace:
+        known = real(path)
+        found = {name: getattr(known, name) for name in dir(known) if name.startswith("st_")}
+        return SimpleNamespace(**found | {"st_ctime_ns": known.st_ctime_ns // 10**7 * 10**7})
+
+    real = os.stat
+    monkeypatch.setattr("sfumato.backends.files.os", SimpleNamespace(**vars(os) | {"stat": stat}))
     path, other = tmp_path / "people.parquet", tmp_path / "other.parquet"
-    path.write_bytes(bytes(300_000))
-    files, known = Files.at((str(path),), "people"), os.stat(path)
-    time.sleep(0.05)  # some ticks of the file system's clock
-    other.write_bytes(bytes(150_000) + b"1" + bytes(149_999))
-    if act == "in place":
-        path.write_bytes(other.read_bytes())
-    else:
-        other.replace(path)
-    os.utime(path, ns=(known.st_atime_ns, known.st_mtime_ns))
-    changed = Files.at((str(path),), "people")
-    assert changed.ends == files.ends and changed.state != files.state and not files.unchanged()
+    for letter in (b"1", b"2") * 10:
+        path.write_bytes(bytes(300_000))
+        if act == "replaced":
+            other.write_bytes(bytes(150_000) + letter + bytes(149_999))
+        files, known = Files.at((str(path),), "people"), os.stat(path)
+        if act == "in place":
+            with path.open("r+b") as file:
+                file.seek(150_000)
+                file.write(letter)
+        else:
+            other.replace(path)
+        os.utime(path, ns=(known.st_atime_ns, known.st_mtime_ns))
+        assert not files.unchanged()
+        changed = Files.at((str(path),), "people")
+        assert changed.ends == files.ends and changed.state != files.state
 
 
 @pytest.mark.parametrize("last", ["500,40", "500,unknown", "500,30.5", "500,", "x,1e999", '500,"a,b"'])
@@ -200,3 +221,90 @@ def test_no_value_of_a_csv_file_decides_what_can_be_asked(tmp_path: Path, last: 
         shown.append((kinds, asked.explain(), str(refusal.value), plain.sql(cast, epsilon=1).explain()))
         assert abs(asked.release().column("age")[0] - sum(n % 90 for n in range(500)) / 500) < 0.5
     assert shown[0] == shown[1]
+
+
+def test_a_file_that_changes_while_its_owner_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an owner measures is of one version, too."""
+    path, opening = written(tmp_path / "people.parquet", 1980), DuckDBTables.cursor
+
+    def slow(tables: DuckDBTables) -> Any:
+        written(path, 1981)
+        return opening(tables)
+
+    assert read_owned(path).column("born").to_pylist() == [1980] * 50
+    monkeypatch.setattr(DuckDBTables, "cursor", slow)
+    with pytest.raises(InvalidArgument, match="has changed since it was opened"):
+        read_owned(path)
+
+
+# -- what a DuckDB file has beside it ---------------------------------------------------------------
+
+MOVED = "UPDATE people SET born = 1981 WHERE person < 30"
+
+
+def in_engine(path: Path, statement: str, *, killed: bool = False) -> Path:
+    """Let another process write a DuckDB file; a `killed` one leaves what it committed beside the file."""
+    end = "os._exit(0)" if killed else "connection.close()"
+    code = f"import duckdb, os; connection = duckdb.connect({str(path)!r}); connection.execute({statement!r})"
+    subprocess.run([sys.executable, "-c", f"{code}; {end}"], check=True)
+    return path
+
+
+def engine_file(path: Path, born: int = 1980) -> Path:
+    return in_engine(path, f"CREATE TABLE people AS SELECT range AS person, {born} AS born FROM range(50)")
+
+
+def test_a_duckdb_file_with_commits_beside_it_is_refused(tmp_path: Path) -> None:
+    """The engine reads them, and the file says nothing of them: it would be one version with other rows."""
+    path = engine_file(tmp_path / "people.duckdb")
+    known = Files.at((str(path),), "people")
+    in_engine(path, MOVED, killed=True)
+    assert known.stamps == (_stamp(str(path)),), "the file itself is as it was"
+    (tmp_path / "linked").mkdir()
+    (linked := tmp_path / "linked" / "other.duckdb").symlink_to(path)
+    for source, read in itertools.product((path, linked), (True, False)):
+        with pytest.raises(InvalidArgument, match="committed and not yet in the file") as refused:
+            open_tables({"people": source}, read=read)
+        assert "close it" in str(refused.value)
+    in_engine(path, "CHECKPOINT")
+    for source in (path, linked):
+        with closing(open_tables({"people": source})) as opened:
+            rows = opened.cursor().execute("SELECT born, count(*) FROM people GROUP BY ALL").fetchall()
+        assert sorted(rows) == [(1980, 20), (1981, 30)], "opened and closed, the file has them"
+
+
+def test_commits_that_appear_beside_a_duckdb_file_are_refused_before_the_charge(tmp_path: Path) -> None:
+    path = engine_file(tmp_path / "people.duckdb")
+    old = connect(tmp_path, path)
+    version = old.backend.data_version()
+    (tmp_path / "people.duckdb.wal").write_bytes(b"what a writer does not wait for")
+    with pytest.raises(InvalidArgument, match="has changed since it was opened"):
+        born(old, 1980)
+    assert old.budget.spent == 0, "refused before anything is charged"
+    (tmp_path / "people.duckdb.wal").unlink()
+    assert old.backend.data_version() == version
+    in_engine(path, MOVED, killed=True)
+    with pytest.raises(InvalidArgument, match="has changed since it was opened"):
+        born(old, 1981)
+    in_engine(path, "CHECKPOINT")
+    assert connect(tmp_path, path).backend.data_version() != version
+
+
+@pytest.mark.parametrize("name", ["people.duckdb.wal", "people.duckdb.wal.checkpoint"])
+def test_commits_that_appear_while_a_question_reads_a_duckdb_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    from sfumato.backends.duckdb import backend
+
+    db, computing = connect(tmp_path, engine_file(tmp_path / "people.duckdb")), backend._groups
+
+    def slow(*given: Any, **options: Any) -> object:
+        (tmp_path / name).write_bytes(b"1")
+        return computing(*given, **options)
+
+    monkeypatch.setattr(backend, "_groups", slow)
+    with pytest.raises(EngineFailure):
+        born(db, 1980)
+    assert db.budget.spent == 1 and not db.ledger.history()[-1].committed

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
@@ -239,6 +242,35 @@ def test_files_that_change_while_a_question_reads_are_noticed(
     tables._files["visits"] = ()  # as of a table that says nothing of its files
     with pytest.raises(InvalidArgument, match="no files that tell"):
         db.backend.data_version()
+
+
+@pytest.mark.parametrize("act", ["in place", "replaced", "linked"])
+def test_a_file_of_the_same_size_and_time_is_another_version_for_spark(
+    spark: Spark, tmp_path: Path, act: str
+) -> None:
+    """Copies keep times, and Spark says no more of a file than its path, size and time."""
+    paths = [tmp_path / name / "rows.parquet" for name in ("one", "two")]
+    for path, cost in zip(paths, (1, 2), strict=True):
+        path.parent.mkdir()
+        pq.write_table(pa.table({"person": list(range(50)), "cost": [cost] * 50}), path)
+        os.utime(path, (1e9, 1e9))
+    assert paths[0].stat().st_size == paths[1].stat().st_size
+    opened = paths[0]
+    if act == "linked":
+        (opened := tmp_path / "rows.parquet").symlink_to(paths[0])
+    first = open_source({"t": spark.session.read.parquet(str(opened))})
+    version = first.version()
+    if act == "in place":
+        opened.write_bytes(paths[1].read_bytes())
+        os.utime(opened, (1e9, 1e9))
+    elif act == "replaced":
+        paths[1].replace(opened)
+    else:
+        opened.unlink()
+        opened.symlink_to(paths[1])
+    with pytest.raises(InvalidArgument, match="changed since it was opened"):
+        first.version()
+    assert open_source({"t": spark.session.read.parquet(str(opened))}).version() != version
 
 
 def _identities(db: sf.Database) -> tuple[str, ...]:

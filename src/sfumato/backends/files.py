@@ -6,6 +6,7 @@ import csv
 import glob
 import hashlib
 import os
+import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +16,10 @@ from pathlib import Path
 from sfumato.catalog.table import Field
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Files", "ending", "found_files", "headers_of", "path_identity"]
+__all__ = ["Files", "ending", "found_files", "headers_of", "path_identity", "state_here"]
 
 _ENDS = 1 << 16
+_STEP, _COARSE = 20_000_000, 2_000_000_000  # of a file system's clock, in nanoseconds
 _ENDINGS = {
     "parquet": (".parquet", ".pq"),
     "csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
@@ -39,9 +41,28 @@ class Files:
 
     @staticmethod
     def at(paths: tuple[str, ...], table: str, *, whole: bool = True) -> Files:
-        """Look at files, before they are opened; not `whole`: at the ends of CSV files, too."""
+        """Look at files, before they are opened; not `whole`: at the ends of CSV files, too.
+
+        A DuckDB file with commits in files beside it is refused: the engine would read them, too.
+
+        Theorem: a change after this look changes a stamp, unless it is made through memory that is mapped.
+        Assumes: the system's clock is not set back, and has steps of `_STEP` at most, or of `_COARSE` where
+        its times are whole seconds.
+        Proof: the last change of each file lies more than a step back (`_wait_a_step`).
+        """
         whole = whole and all(ending(path) == "csv" for path in paths)
+        if _has_log(paths):
+            raise InvalidArgument(
+                f"the DuckDB file of table `{table}` has changes that are committed and not yet in the file",
+                place=table,
+                hints=(
+                    "a program that writes it was stopped, or still runs: its changes are in a `.wal` file",
+                    "open the file once with DuckDB for writing and close it: then the file has them",
+                ),
+            )
         try:
+            for path in paths:
+                _wait_a_step(path)
             return Files(
                 paths=paths,
                 stamps=tuple(map(_stamp, paths)),
@@ -81,14 +102,11 @@ class Files:
         return tuple(found)
 
     def unchanged(self, *, loaded: bool = False) -> bool:
-        """Return whether they are still those that were looked at; `loaded`: until they were read whole.
-
-        The system's clock has steps: a change within one of them shows in the ends of a file at best.
-        """
+        """Return whether they are still those that were looked at; `loaded`: until they were read whole."""
         if self.digests is not None and not loaded:
             return True
         try:
-            same = self.stamps == tuple(map(_stamp, self.paths))
+            same = self.stamps == tuple(map(_stamp, self.paths)) and not _has_log(self.paths)
             return same and self.ends == tuple(map(_ends, self.paths))
         except OSError:
             return False
@@ -97,6 +115,15 @@ class Files:
 def path_identity(path: str) -> str:
     """Return the text that identifies a file by where it lies."""
     return f"path {os.path.realpath(path)}"
+
+
+def state_here(path: str) -> tuple[object, ...] | None:
+    """Return what tells a file from an earlier or later version of it; None: it is not on this machine."""
+    try:
+        _wait_a_step(path)
+        return (_stamp(path), _ends(path))
+    except OSError:
+        return None
 
 
 def found_files(origin: str | Path | Sequence[str | Path], name: str) -> tuple[str, ...]:
@@ -124,6 +151,23 @@ def ending(path: str) -> str:
         if name.endswith(endings):
             return known
     return name.rsplit(".", 1)[-1]
+
+
+def _has_log(paths: tuple[str, ...]) -> bool:
+    """Return whether a DuckDB file has a log beside it: `.wal`, or while it is merged `.wal.checkpoint`.
+
+    The engine looks for it beside the file that a link leads to.
+    """
+    places = {place for path in paths if ending(path) == "duckdb" for place in (path, os.path.realpath(path))}
+    return any(glob.glob(f"{glob.escape(place)}.wal*") for place in places)
+
+
+def _wait_a_step(path: str) -> None:
+    """Wait until a later change has a later time: a file that was just written waits for the next step."""
+    changed = os.stat(path).st_ctime_ns
+    left = (_COARSE if changed % 1_000_000_000 == 0 else _STEP) - (time.time_ns() - changed)
+    if 0 < left <= _COARSE:  # more is a clock that went back: what comes then has another time
+        time.sleep(left / 1e9)
 
 
 def _stamp(path: str) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sfumato.backends import open_tables
+from sfumato.backends.duckdb.engine import with_engine
 from sfumato.backends.duckdb.source import DuckDBTables
 from sfumato.catalog.identifiers import identifier
 from sfumato.errors import InvalidArgument, Unsupported
@@ -32,6 +33,7 @@ def read_owned(origin: Any, columns: Sequence[str] | None = None, *, name: str =
                     hints=(f"it has {', '.join(known)}",),
                 )
         chosen = ", ".join(identifier(column) for column in columns or known)
-        return source.cursor().sql(f"SELECT {chosen} FROM {identifier(name)}").to_arrow_table()
+        text = f"SELECT {chosen} FROM {identifier(name)}"
+        return with_engine(source.cursor(), lambda engine: engine.table(text))
     finally:
         source.close()

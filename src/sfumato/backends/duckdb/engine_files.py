@@ -30,7 +30,8 @@ class EngineTable:
 
     `row` is the SQL of a number, 0, 1, .., that each row has for itself; None: rows have no such number.
     `whole` says that the engine's reader can fail at a value: then the files are read by other means. `view`
-    says that it is computed as it is read: then it is copied when it is opened.
+    says that it is computed as it is read: then it is copied when it is opened. `contents` tells the rows of
+    the copy from others: a public view of one file may have other rows at each opening (a sample, a clock).
     """
 
     sql: str
@@ -40,6 +41,7 @@ class EngineTable:
     row: str | None = None
     whole: bool = False
     view: bool = False
+    contents: str = ""
     replacing: str = ""  # of Parquet files: what reads bytes that are not UTF-8 as question marks
     misread: frozenset[str] = frozenset()  # texts that the engine's reader would filter wrongly
 

@@ -94,6 +94,7 @@ class DuckDBTables:
         self._fields: dict[str, tuple[Field, ...]] = {}
         self._left_out: dict[str, tuple[UnsupportedColumn, ...]] = {}
         self._parquet: dict[str, EngineTable] = {}
+        self._contents: dict[str, str] = {}  # of copied views: what tells their rows from others
         self._rounded = {name: held.rounded for name, held in objects.items()}
         self._unread: dict[str, frozenset[str]] = {}  # their texts that nobody looked through yet
         self._reading = threading.Lock()
@@ -139,6 +140,8 @@ class DuckDBTables:
         for table in self._fields:
             schema = [(field.name, field.kind.value) for field in self._fields[table]]
             state = self._files[table].state if table in self._files else self.digest(table)
+            if table in self._contents:
+                state = (state, self._contents[table])
             found.append(repr((table, schema, None if table == apart else state)))
         return found
 
@@ -299,6 +302,8 @@ class DuckDBTables:
         """Give a table of the engine's the name that it is asked under; leave out what has no kind."""
         selected = ", ".join(_unfiltered(self._note(name, table.columns, table.left_out), table.misread))
         self._connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {selected} FROM {table.sql}")
+        if table.contents:
+            self._contents[name] = table.contents
         if table.row is not None:
             rows = f"SELECT {selected}, {_numbers(table)} FROM {table.sql}"
             self._row_views[name] = f"CREATE VIEW {identifier(numbered_table(name))} AS {rows}"
@@ -458,8 +463,11 @@ def _copied_view(connection: Any, name: str, view: EngineTable, number: int) -> 
     table = f"__view{number}"
     try:
         connection.execute(f"CREATE TABLE {table} AS SELECT * FROM {view.sql}")
+        rows = f"SELECT count(*), sum(hash(rows)), bit_xor(hash(rows)) FROM {table} AS rows"
         row = table_row(column for column, _ in view.columns)
-        return replace(view, sql=table, row=row, view=False)
+        return replace(
+            view, sql=table, row=row, view=False, contents=repr(connection.execute(rows).fetchone())
+        )
     except duckdb.Error:
         pass
     raise InvalidArgument(  # raised here, as above

@@ -7,8 +7,9 @@ that is read through JDBC or a catalog's own reader), nothing tells when it chan
 
     identity    the folders and files that rows come from, by the same texts as files that are opened without
                 Spark; of rows in memory a hash; of anything else what the plan says of it: its name
-    version     path, size and time of each file; of rows in memory, and of computed columns, a hash of all
-                rows. Of anything else each opening is another version: what was paid for is not given again
+    version     path, size and time of each file, and of a file of this machine its inode and a hash of both
+                ends; of rows in memory, and of computed columns, a hash of all rows. Of anything else each
+                opening is another version: what was paid for is not given again
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from threading import local
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from sfumato.backends.files import path_identity
+from sfumato.backends.files import path_identity, state_here
 from sfumato.backends.spark.columns import kind_of_type, read_column
 from sfumato.backends.spark.dialect import SPARK
 from sfumato.backends.spark.frames import FILE, FramePlan, contents, read_plan
@@ -226,11 +227,11 @@ class SparkTables:
     def _file_states(self, names: Iterable[str]) -> dict[str, str]:
         """Return what the file system says of the files of tables: one job for all of them."""
         files = sorted({file for name in names for file in self._files[name]})
-        known: dict[str, tuple[str, ...]] = {}
+        known: dict[str, tuple[object, ...]] = {}
         if files:
             reader = self._session.read.format("binaryFile").option("__globPaths__", "false")
             rows = reader.load(files).select("path", "length", "modificationTime").collect()
-            known = {_bare(row[0]): tuple(map(str, row)) for row in rows}
+            known = {_bare(row[0]): (*map(str, row), *_here(row[0])) for row in rows}
         return {name: repr([known[_bare(file)] for file in self._files[name]]) for name in names}
 
     def backend(self, catalog: Catalog, *, threads: int | None = None) -> SparkBackend:
@@ -349,6 +350,12 @@ def _identity(path: str) -> str:
 def _bare(path: str) -> str:
     """Return a path without the empty host that some write: file:///data is file:/data."""
     return path.replace(":///", ":/")
+
+
+def _here(path: str) -> tuple[object, ...]:
+    """Return what this machine says of its files: a copy may keep the size and time that Spark sees."""
+    bare = _bare(path)
+    return (state_here(bare.removeprefix("file:")),) if bare.startswith("file:") else ()
 
 
 def _folder(file: str) -> str | None:
