@@ -326,10 +326,13 @@ def _in_time() -> Iterator[None]:
     """Say by name what ends a statement of the opening."""
     import duckdb
 
+    late = False
     try:
         yield
     except duckdb.InterruptException:
-        raise late_opening() from None
+        late = True
+    if late:  # raised here: the text of the other error may quote the data
+        raise late_opening()
 
 
 def open_source(
