@@ -146,7 +146,9 @@ ASKED = {
     "bounds": _released(lambda db: db.bounds("income", epsilon=1)),
     "losses": _released(lambda db: db.sql("SELECT SUM(age) FROM people", epsilon=1).losses(epsilon=1)),
     "workload": _released(lambda db: db.workload(_COUNTS, epsilon=1)),
-    "marginals": _released(lambda db: db.marginals(["region", "ill", "age"], ways=2, bins={"age": 4}, epsilon=1)),
+    "marginals": _released(
+        lambda db: db.marginals(["region", "ill", "age"], ways=2, bins={"age": 4}, epsilon=1)
+    ),
     "stream": Asked(_stream, lambda stream, key: stream.advance(now="2026-01-05")),
     "logistic": _fitted(lambda: learn.LogisticRegression(label="ill", features=["age"], epsilon=1)),
     "linear": _fitted(lambda: learn.LinearRegression(label="income", features=["age", "region"], epsilon=1)),

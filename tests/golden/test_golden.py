@@ -1,8 +1,7 @@
 """Texts of every kind of question and answer stay as they are; what an earlier version charged is free.
 
-The ledger in `tests/data/golden` is never written anew by a change of code: its keys, its steps and its hashes
-were made by an earlier version, and each answer is read from it. The texts are written anew (`tests.golden.write`)
-where a change means to change them; the difference is then part of the change.
+The ledger in `tests/data/golden` is kept: an earlier version made its keys, its steps and its hashes. Each answer
+is read from it, free. A change that means to change texts writes them anew by `python -m tests.golden.write`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write the texts of `tests/data/golden` anew, from the ledger there; with `--ledger`, begin another ledger."""
+"""Write the texts of `tests/data/golden` anew, from its ledger; `--ledger` begins another ledger."""
 
 from __future__ import annotations
 
