@@ -8,6 +8,8 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?= -n auto --dist worksteal
+# Which tests `make test` runs, by their marks. All of them in one run: make TESTS='soak or not soak' test
+TESTS ?= not soak
 
 # The tests start hundreds of processes; each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -34,7 +36,7 @@ quick: $(VENV)/installed
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m "not long and not soak" $(QUICK)
 
 test: $(VENV)/installed browser postgres java
-	$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m "not soak"
+	$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m "$(TESTS)"
 
 # Reports are looked at in a real one. As root on Debian it is installed; elsewhere its tests say what is missing.
 browser: $(VENV)/installed
@@ -47,8 +49,8 @@ postgres: $(VENV)/installed
 java: $(VENV)/installed
 	@$(VENV)/bin/python -m tests.conformance.spark_session
 
-soak: $(VENV)/installed browser postgres java
-	$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m soak
+soak:
+	@$(MAKE) TESTS=soak test
 
 check: $(VENV)/installed
 	$(VENV)/bin/python -m ruff check

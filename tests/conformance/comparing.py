@@ -61,6 +61,11 @@ class Worlds:
         """Run a query in the engine."""
         return _recorded(self.tables(seed, more).backend(self.catalog), query)
 
+    def neighbours(self, place: int) -> tuple[int, str]:
+        """Return one of the worlds, and who joins it; where opening takes seconds, one world for all."""
+        seed = place % len(SIZES) if self.engine.worlds > len(SIZES) else 1
+        return seed, NEIGHBOURS[(place + 7) % len(NEIGHBOURS)]
+
     def both(self, place: int) -> tuple[Any, Any]:
         """Return the backends of one of the worlds, of DuckDB and of the engine."""
         seed, more = _PLACES[place % self.engine.worlds]

@@ -18,7 +18,7 @@ from tests.conformance.comparing import Worlds, compare, shown, uncapped
 from tests.conformance.engines import Engine, lean
 from tests.engine.questions import Asked, questions
 from tests.engine.replay import SALT, leaves, planned
-from tests.engine.worlds import CATALOG, NEIGHBOURS
+from tests.engine.worlds import CATALOG
 
 BATCHES, EACH = 66, 8
 
@@ -50,10 +50,9 @@ def test_queries_give_the_same_integers(worlds: Worlds, batch: int) -> None:
 
 @pytest.mark.parametrize(("engine", "batch"), _batches(100), indirect=["engine"])
 def test_one_person_more_stays_in_the_box(worlds: Worlds, batch: int) -> None:
-    found = []
-    for one in questions(batch, EACH):
-        replay, seed = planned(one, worlds.catalog), batch % 3
-        more = NEIGHBOURS[(batch + 7) % len(NEIGHBOURS)]
+    found, (seed, more) = [], worlds.neighbours(batch)
+    for one in asked(batch, worlds.engine.name):
+        replay = planned(one, worlds.catalog)
         try:
             before, after = (worlds.run(replay.run, seed, who) for who in (None, more))
         except Unsupported:

@@ -1,7 +1,8 @@
 """Texts of every kind of question and answer stay as they are; what an earlier version charged is free.
 
-The ledger in `tests/data/golden` is kept: an earlier version made its keys, its steps and its hashes. Each answer
-is read from it, free. A change that means to change texts writes them anew by `python -m tests.golden.write`.
+The ledger in `tests/data/golden` is kept: an earlier version made its keys, its steps and its hashes.
+Each answer is read from it, free. A change that means to change texts writes them anew by
+`python -m tests.golden.write`.
 """
 
 from __future__ import annotations
