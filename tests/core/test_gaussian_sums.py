@@ -1,4 +1,4 @@
-"""Sums of discrete Gaussian integers: half-widths cover by the exact law, and are hardly wider than the least."""
+"""Sums of discrete Gaussian integers: half-widths cover by the exact law, and hardly more."""
 
 from __future__ import annotations
 

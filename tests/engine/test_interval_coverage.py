@@ -1,7 +1,7 @@
-"""Every door that states an interval covers as often as it says, from epsilon 0.1 to 30: computed, not drawn.
+"""Every door that states an interval covers as often as it says, from epsilon 0.1 to 30: no draws.
 
-Draws of noise are replaced by a table of all noises, of which each row of an answer has one, and the chances of
-the rows that cover are added up. Where noise is in fine steps a row stands for a block of neighbours, and
+Draws of noise are replaced by a table of all noises. Each row of an answer has one of them, and the chances
+of the rows that cover are added up. Where noise is in fine steps a row stands for a block of neighbours, and
 `BLOCKS` is what that may be off by. Sums of many noises are checked by their exact law on a lattice.
 
 Elsewhere: surveys, whose noise is not added (`local/`, by enumeration), rates of fairness reports (`learn/
@@ -110,7 +110,7 @@ def noises(laws: Sequence[NoiseLaw], most: int) -> tuple[_Integers, npt.NDArray[
 def enumerated(
     bounding: Bounding, cost: Cost, exact: ExactGroups, listed: Listed, most: int, *, alike: bool
 ) -> tuple[NoisyTable, npt.NDArray[np.float64]]:
-    """Return an answer with a row for each noise, and the chances of rows; `alike`: cells have the same one."""
+    """Return an answer with a row for each noise, and chances; `alike`: all cells have the same noise."""
 
     def rows(number: int) -> Exact[tuple[ExactGroups, ...]]:
         chosen = np.zeros(number, dtype=np.int64)
@@ -260,7 +260,7 @@ def sums_of(release: Marginals) -> Iterator[tuple[str, tuple[str, ...], Any, Noi
 
 @pytest.mark.parametrize("rule", rest_soaked(["approximate", "zcdp"], 2))
 def test_marginals_cover_and_err_as_their_price_says(rule: str) -> None:
-    """The lattice has 36 steps to a row: weights are products of 1/n and (n - 1)/n^2 for two and three cells."""
+    """The lattice has 36 steps to a row: weights are products of 1/n and (n - 1)/n^2, n = 2 and 3."""
     for epsilon in EPSILONS:
         db = people(rule)
         question = db.marginals([("sex", "job"), ("job",)], epsilon=epsilon)
@@ -286,14 +286,14 @@ def test_marginals_cover_and_err_as_their_price_says(rule: str) -> None:
 
 
 def test_a_normal_quantile_is_caught() -> None:
-    """The rule that was planted here before: of one integer it misses 9.5% at epsilon 4, and 21% at 18."""
+    """The rule that was there before: of a total it misses some 14% at epsilon 18."""
     missed = []
-    for epsilon in (4, 18):
-        release = people("approximate").marginals([("sex", "job")], epsilon=epsilon).release()
+    for epsilon in EPSILONS:
+        release = people("approximate").marginals(["sex"], ways=0, epsilon=epsilon).release()
         count, weights = release.count(), list(impulses(release, (), np.ones(())))
         law = lattice_law([(law, round(weight)) for law, weight in weights])
         missed.append(1 - chance_within(law, 1.959964 * count.deviation))
-    assert missed[0] > 0.07 and missed[1] > 0.15, missed
+    assert max(missed) > 0.1, missed
 
 
 @pytest.mark.parametrize("rule", rest_soaked(RULES, 3))

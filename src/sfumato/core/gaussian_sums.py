@@ -1,32 +1,34 @@
 """Weighted sums of discrete Gaussian integers: how far off they may be. Parameters, never data.
 
-S = sum a_i X_i with real weights a_i, X_i independent with P(x) ~ exp(-x^2 / (2 s_i^2)); D^2 = sum a_i^2 s_i^2.
-Where noise is small such a sum is far from normal: one integer of s = 0.5 is beyond 1.96 s in 21 of 100 cases.
+S = sum a_i X_i with real weights a_i, X_i independent with P(x) ~ exp(-x^2 / (2 s_i^2)); D^2 = sum a_i^2
+s_i^2. Where noise is small such a sum is far from normal: one integer of s = 0.5 is beyond 1.96 s in 21 of
+100 cases.
 
-Theorem (tails). E exp(t S) <= exp(t^2 D^2 / 2) (Canonne, Kamath and Steinke 2020), so
-P(|S| > x) <= 2 exp(-x^2 / (2 D^2)).
+Theorem (tails). E exp(t S) <= exp(t^2 D^2 / 2) (Canonne, Kamath and Steinke 2020), so P(|S| > x) <= 2
+exp(-x^2 / (2 D^2)).
 
-Theorem (smoothing). Let G be normal of deviation e, independent of S, and Y = S + G. Then
-P(|S| > t + g) <= P(|Y| > t) + P(|G| > g), and for any period P
-P(|Y| > t) <= P(|Y| >= P - t) + 1 - (d t + 2 sum_k>0 sin(k d t) f(k d) / k) / pi, where d = 2 pi / P and f is
-the characteristic function of Y.
-Proof: if |S| > t + g, then |Y| > t or |G| > g. The bracket is the Fourier series of the chance that Y, moved by
-a multiple of P to the period around zero, lies in [-t, t]; where it does and |Y| > t, |Y| >= P - t. The series
-converges absolutely, for 0 < f(u) <= exp(-e^2 u^2 / 2). So far nothing is approximate; the series is cut where
-f is below e^-32.
+Theorem (smoothing). Let G be normal of deviation e, independent of S, and Y = S + G. Then P(|S| > t + g) <=
+P(|Y| > t) + P(|G| > g), and for any period P P(|Y| > t) <= P(|Y| >= P - t) + 1 - (d t + 2 sum_k>0 sin(k d
+t) f(k d) / k) / pi, where d = 2 pi / P and f is the characteristic function of Y.
+Proof: if |S| > t + g, then |Y| > t or |G| > g. The bracket is the Fourier series of the chance that Y,
+moved by a multiple of P to the period around zero, lies in [-t, t]; where it does and |Y| > t, |Y| >= P -
+t. The series converges absolutely, for 0 < f(u) <= exp(-e^2 u^2 / 2). So far nothing is approximate; the
+series is cut where f is below e^-32.
 
-Theorem (normal parts). Let X have s >= 2. For |u| <= 1 its characteristic function is exp(-s^2 u^2 / 2) up to a
-relative 1e-22. Take terms of s_i >= 2, one after the other, of which 8 a_i is at most the deviation of G and of
-those before. Then f is that of a normal law in the place of these terms, up to 2e-14.
-Proof: by Poisson's formula it is exp(-s^2 u^2 / 2) times sum_k exp(-2 pi^2 k^2 s^2) cosh(2 pi k s^2 u) over the same
-sum for u = 0, and 2 exp(-(2 pi^2 - 2 pi) 4) < 1e-22. So putting a normal law for term i changes f(v) by no more
-than that where |v| <= 1 / a_i. Beyond, v times the deviation before term i is above 8: the change is at most
-exp(-32) = 1.3e-14, and falls with each later term by a factor of exp(-2) or less, for a_i^2 s_i^2 v^2 >= 4.
+Theorem (normal parts). Let X have s >= 2. For |u| <= 1 its characteristic function is exp(-s^2 u^2 / 2) up
+to a relative 1e-22. Take terms of s_i >= 2, one after the other, of which 8 a_i is at most the deviation of
+G and of those before. Then f is that of a normal law in the place of these terms, up to 2e-14.
+Proof: by Poisson's formula it is exp(-s^2 u^2 / 2) times sum_k exp(-2 pi^2 k^2 s^2) cosh(2 pi k s^2 u) over
+the same sum for u = 0, and 2 exp(-(2 pi^2 - 2 pi) 4) < 1e-22. So putting a normal law for term i changes
+f(v) by no more than that where |v| <= 1 / a_i. Beyond, v times the deviation before term i is above 8: the
+change is at most exp(-32) = 1.3e-14, and falls with each later term by a factor of exp(-2) or less, for
+a_i^2 s_i^2 v^2 >= 4.
 
-Theorem (one for all). Let the last theorem take all terms but one of s >= 2 and weight a as normal, with that
-one, made continuous, for G. Then P(|S| > t + a) <= P(|N| > t) + 1e-12 for normal N of deviation D.
-Proof: P(X >= y) <= P(N' >= y - 1) for its X and N' normal of deviation s (`learn.rates`), whatever the others
-are, so P(S >= t + a) <= P(S' >= t) with a N' in the place of a X. And S' is normal by the last theorem.
+Theorem (one for all). Let the last theorem take all terms but one of s >= 2 and weight a as normal, with
+that one, made continuous, for G. Then P(|S| > t + a) <= P(|N| > t) + 1e-12 for normal N of deviation D.
+Proof: P(X >= y) <= P(N' >= y - 1) for its X and N' normal of deviation s (`learn.rates`), whatever the
+others are, so P(S >= t + a) <= P(S' >= t) with a N' in the place of a X. And S' is normal by the last
+theorem.
 """
 
 from __future__ import annotations
@@ -44,7 +46,6 @@ from sfumato.core.arguments import FloatArray
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.mechanism import confidence
 from sfumato.core.noise_law import NoiseLaw
-from sfumato.core.normal import tail_quantile
 
 __all__ = ["GaussianSum", "many_half_widths"]
 
