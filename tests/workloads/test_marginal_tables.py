@@ -118,3 +118,15 @@ def test_counts_beyond_64_bits_do_not_wrap_around() -> None:
 def test_a_table_that_the_workload_does_not_determine_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="not part of the workload"):
         tables(plan_of(2)).table((0, 1, 2))
+
+
+def test_half_widths_of_cells_are_those_of_their_sums() -> None:
+    """Of every cell, symmetric or not, by products of weights and by the query that names it."""
+    noise, columns = noise_of(plan_of(2)), (0, 1)
+    found = noise.cell_half_widths(columns, 0.9)
+    deviations = np.sqrt(noise.cell_variances(columns))
+    for place in np.ndindex(*found.shape):
+        query = np.zeros(found.shape)
+        query[place] = 1
+        assert math.isclose(found[place], noise.sum_noise(columns, query).half_width(0.9), rel_tol=1e-6)
+        assert 1.64 * deviations[place] < found[place] < 1.7 * deviations[place]

@@ -83,9 +83,13 @@ class GaussianSum:
     shift: float = 0.0
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[NoiseLaw, FloatArray]]) -> GaussianSum:
-        """Return the sum of noises of these laws, each with an array of weights."""
-        found = [_alike(law.parameter, weights) for law, weights in parts]
+    def of(
+        cls, parts: Sequence[tuple[NoiseLaw, FloatArray]], times: Sequence[FloatArray] | None = None
+    ) -> GaussianSum:
+        """Return the sum of noises of these laws, each with an array of weights, or `times` each of them."""
+        numbers = [np.ones(weights.shape) for _, weights in parts] if times is None else times
+        pairs = zip(parts, numbers, strict=True)
+        found = [_alike(law.parameter, weights, number) for (law, weights), number in pairs]
         terms = sorted((one for each in found for one in each), key=lambda one: one[1])
         if sum(times for *_, times in terms) <= 1:
             return cls(normal=0.0, terms=tuple(terms))
@@ -224,15 +228,16 @@ def _shift(terms: Sequence[_Term]) -> float | None:
     return None
 
 
-def _alike(square: Fraction, weights: FloatArray) -> list[_Term]:
+def _alike(square: Fraction, weights: FloatArray, number: FloatArray) -> list[_Term]:
     """Return terms of one law, those of one weight together."""
     sizes = np.abs(weights).reshape(-1)
     unit = float(sizes.max(initial=0.0)) / _PARTS
     if not unit:
         return []
-    found, times = np.unique(np.rint(sizes / unit), return_counts=True)
+    found, places = np.unique(np.rint(sizes / unit), return_inverse=True)
+    times = np.bincount(places.reshape(-1), weights=number.reshape(-1))
     pairs = zip(found.tolist(), times.tolist(), strict=True)
-    return [(square, one * unit, number) for one, number in pairs if one]
+    return [(square, one * unit, round(many)) for one, many in pairs if one]
 
 
 def _variance(term: _Term) -> float:

@@ -17,6 +17,7 @@ from sfumato.core.arguments import FloatArray
 from sfumato.core.gaussian_sums import GaussianSum, many_half_widths
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import InvalidArgument
+from sfumato.workloads.bases import Base
 from sfumato.workloads.residuals import ResidualPlan, Subset
 
 __all__ = ["MarginalNoise"]
@@ -117,9 +118,22 @@ class MarginalNoise:
     # -- weights ------------------------------------------------------------------------
 
     def _cell_noise(self, columns: Subset, place: Sequence[int]) -> GaussianSum:
-        query = np.zeros([self.plan.bases[i].size for i in columns])
-        query[tuple(place)] = 1
-        return self.sum_noise(columns, query)
+        """Return the noise of one cell: weights are products, of which a symmetric base has two."""
+        parts, times = [], []
+        for residual in self.parts(columns):
+            weights, number = np.full(1, self.weight), np.ones(1)
+            for (base, own), at in zip(self._own(columns, residual), place, strict=True):
+                if own:
+                    one = np.zeros(base.size)
+                    one[at] = 1
+                    found, many = np.unique(base.weigh(one, 0), return_counts=True)
+                    weights = np.outer(weights, found).reshape(-1)
+                    number = np.outer(number, many).reshape(-1)
+                else:
+                    weights = weights * base.shares[at]
+            parts.append((self._law(residual), weights))
+            times.append(number)
+        return GaussianSum.of(parts, times)
 
     def _weights(self, columns: Subset, query: FloatArray) -> Iterator[tuple[Subset, FloatArray]]:
         """Yield, for each residual of a table, how much of each of its integers is in a query."""
@@ -146,7 +160,7 @@ class MarginalNoise:
             [base.cell_largest if own else np.abs(base.shares) for base, own in self._own(columns, residual)],
         )
 
-    def _own(self, columns: Subset, residual: Subset) -> Iterator[tuple[Any, bool]]:
+    def _own(self, columns: Subset, residual: Subset) -> Iterator[tuple[Base, bool]]:
         return ((self.plan.bases[i], i in residual) for i in columns)
 
     @staticmethod
