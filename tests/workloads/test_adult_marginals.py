@@ -70,7 +70,7 @@ def test_measured_errors_are_the_predicted_ones(names: tuple[str, ...], ways: in
             codes.append(np.searchsorted(edges, given, side="right"))
         else:
             codes.append(np.array([column.labels.index(value) for value in given]))
-    plan, variances = release.estimates.plan, release.estimates.variances
+    plan, variances = release.estimates.plan, release.estimates.noise.variances
     x = math.log(2 * len(plan.tables) / 1e-9)
     sizes = [base.size for base in plan.bases]
     for one in plan.tables:

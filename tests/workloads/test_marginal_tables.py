@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import pytest
 
+from sfumato.core.gaussian import GaussianNoise
 from sfumato.errors import InvalidArgument
 from sfumato.workloads.bases import cells
+from sfumato.workloads.marginal_noise import MarginalNoise
 from sfumato.workloads.marginal_tables import MarginalTables, measured_residuals
 from sfumato.workloads.residuals import ResidualPlan, all_ways, residual_plan
 from tests.workloads.made import prefixes, ranges
@@ -38,11 +41,16 @@ def truth(columns: tuple[int, ...]) -> np.ndarray:
     return table
 
 
+def noise_of(plan: ResidualPlan) -> MarginalNoise:
+    laws = tuple(GaussianNoise(Fraction(one)) for one in plan.variances(cost=0.01).tolist())
+    return MarginalNoise(plan=plan, laws=laws)
+
+
 def tables(plan: ResidualPlan, noise: float = 0.0) -> MarginalTables:
     exact = list(measured_residuals(plan, *people()))
     noises = (np.round(noise * np.cos(np.arange(one.size))).astype(int) for one in exact)
     moved = [np.asarray(one + more.reshape(one.shape)) for one, more in zip(exact, noises, strict=True)]
-    return MarginalTables(plan=plan, measured=tuple(moved), variances=plan.variances(cost=1))
+    return MarginalTables(noise=noise_of(plan), measured=tuple(moved))
 
 
 def test_without_noise_every_table_is_exact() -> None:
@@ -71,28 +79,28 @@ def test_variances_are_those_of_the_linear_map_from_noise_to_cells() -> None:
     plain = found.table(columns)
     query = np.cos(np.arange(plain.size)).reshape(plain.shape)
     each, summed = np.zeros(plain.shape), 0.0
-    for place, (measured, variance) in enumerate(zip(found.measured, found.variances, strict=True)):
+    for place, (measured, variance) in enumerate(zip(found.measured, found.noise.variances, strict=True)):
         for index in np.ndindex(measured.shape):
             moved = [one.copy() for one in found.measured]
             moved[place][index] += 1
-            other = MarginalTables(plan=plan, measured=tuple(moved), variances=found.variances)
+            other = MarginalTables(noise=found.noise, measured=tuple(moved))
             change = other.table(columns) - plain
             each += variance * change**2
             summed += variance * float((query * change).sum()) ** 2
-    assert np.allclose(found.cell_variances(columns), each)
-    assert math.isclose(found.sum_variance(columns, query), summed, rel_tol=1e-6)
+    assert np.allclose(found.noise.cell_variances(columns), each)
+    assert math.isclose(found.noise.sum_variance(columns, query), summed, rel_tol=1e-6)
     one_cell = np.zeros(plain.shape)
     one_cell[1, 3] = 1
-    assert math.isclose(found.sum_variance(columns, one_cell), each[1, 3])
+    assert math.isclose(found.noise.sum_variance(columns, one_cell), each[1, 3])
 
 
 def test_mean_cell_variances_are_those_of_the_plan() -> None:
     plan = residual_plan([cells(3), cells(4), cells(5)], {(0, 1): 1.0, (1, 2): 2.0})
-    variances = plan.variances(cost=1)
-    exact = measured_residuals(plan, np.zeros((1, 3), dtype=int), np.ones(1, dtype=int))
-    found = MarginalTables(plan=plan, measured=tuple(exact), variances=variances)
+    found = noise_of(plan)
     for table in plan.tables:
-        assert math.isclose(found.cell_variances(table).mean(), plan.table_variance(table, variances))
+        mean = plan.table_variance(table, found.variances)
+        assert math.isclose(found.cell_variances(table).mean(), mean)
+        assert math.isclose(found.mean_variance(table), mean)
 
 
 def test_counts_beyond_64_bits_do_not_wrap_around() -> None:
@@ -103,10 +111,22 @@ def test_counts_beyond_64_bits_do_not_wrap_around() -> None:
     wide = tuple(measured_residuals(plan, codes, counts.astype(object) * 2**70))
     assert wide[-1][0, 1] == 2**70 * found[-1][0, 1]
     assert found[-1].dtype == object and found[-1][0, 1] == 2 * 3 * 2**60 + 2**59
-    table = MarginalTables(plan=plan, measured=found, variances=plan.variances(cost=1)).table((0, 1))
+    table = MarginalTables(noise=noise_of(plan), measured=found).table((0, 1))
     assert math.isclose(table[0, 1], 2**60)
 
 
 def test_a_table_that_the_workload_does_not_determine_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="not part of the workload"):
         tables(plan_of(2)).table((0, 1, 2))
+
+
+def test_half_widths_of_cells_are_those_of_their_sums() -> None:
+    """Of every cell, symmetric or not, by products of weights and by the query that names it."""
+    noise, columns = noise_of(plan_of(2)), (0, 1)
+    found = noise.cell_half_widths(columns, 0.9)
+    deviations = np.sqrt(noise.cell_variances(columns))
+    for place in np.ndindex(*found.shape):
+        query = np.zeros(found.shape)
+        query[place] = 1
+        assert math.isclose(found[place], noise.sum_noise(columns, query).half_width(0.9), rel_tol=1e-6)
+        assert 1.64 * deviations[place] < found[place] < 1.7 * deviations[place]

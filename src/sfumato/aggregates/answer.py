@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from sfumato.catalog.kind import Kind, Value
+from sfumato.core.gaussian_sums import GaussianSum
 from sfumato.core.mechanism import confidence
 from sfumato.core.noise_law import NoiseLaw
 
@@ -90,6 +91,7 @@ class Fitted:
     """Integers of a measure that add up over grouping sets, instead of noisy ones (`release.consistency`).
 
     Each is less than `step` away from an estimate of a known deviation. One noisy integer is `parts` of them.
+    `noises` are the laws of the estimates' noise, one per group, where they are known.
     Where negative ones were not wanted, `signed` are those that are less than a step away.
     """
 
@@ -97,6 +99,7 @@ class Fitted:
     step: int
     parts: int = 1
     signed: npt.NDArray[Any] | None = None
+    noises: tuple[GaussianSum, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

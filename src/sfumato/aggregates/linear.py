@@ -69,6 +69,8 @@ def fitted_widths(
     """
     if level is None:
         return [0] * len(fitted[0].deviations)
+    if len(fitted) == 1 and fitted[0].noises:
+        return [math.ceil(one.half_width(level)) + fitted[0].step for one in fitted[0].noises]
     sizes = [abs(float(weight / weights[0])) for weight in weights]
     squares = sum((size * one.deviations) ** 2 for size, one in zip(sizes, fitted, strict=True))
     steps = sum(size * one.step for size, one in zip(sizes, fitted, strict=True))

@@ -19,12 +19,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.aggregates.answer import Answer
+from sfumato.aggregates.answer import Answer, Fitted
 from sfumato.analysis.bounded import BoundedQuery, Bounding, Consistency, MeasureKind
 from sfumato.analysis.domains import columns_of
 from sfumato.analysis.invariants import column_of, counted_whole, declared_totals
@@ -37,19 +37,27 @@ from sfumato.catalog.kind import Kind, Value
 from sfumato.core.arguments import FloatArray
 from sfumato.core.cube_estimates import cube_variances
 from sfumato.core.tree_estimates import LevelTree, estimate_tree
+from sfumato.core.tree_rounding import rounding_variances
 from sfumato.plan.columns import references
 from sfumato.plan.hints import refuse
 from sfumato.plan.request import Options
 from sfumato.plan.tree import Filter, Query, relations
 
 __all__ = [
+    "CUBE_PARTS",
     "consistent_bounding",
     "groups_of",
+    "known_level",
     "known_totals",
     "level_deviations",
+    "level_fits",
+    "rounded_from",
     "tree_of",
     "unit_of",
 ]
+
+CUBE_PARTS = 1024
+"""Parts of an integer to which the estimates of a cube are rounded, unless they are whole numbers."""
 
 _MOST_NUMBERS = 2**26  # of all grouping sets and cells together: half a gigabyte for each array
 
@@ -137,6 +145,48 @@ def level_deviations(bounding: Bounding, cost: Cost) -> dict[tuple[str, int], fl
         for place, variances in enumerate(estimated([float(law.variance) for law in laws])):
             found[measure.name, place] = math.sqrt(float(variances.max()))
     return found
+
+
+def level_fits(bounding: Bounding, cost: Cost) -> dict[tuple[str, int], Fitted]:
+    """Return what the release will say of the widest estimate, by measure and grouping set. Reads no data."""
+    consistency, query = bounding.consistency, bounding.query
+    assert consistency is not None
+    keys = [groups_of(query, place) for place in range(len(query.grouping_sets))]
+    chain, deviations = consistency.chain, level_deviations(bounding, cost)
+    found: dict[tuple[str, int], Fitted] = {}
+    for measure in query.measures:
+        unit, cells = unit_of(bounding, measure.name), max(1, len(measure.edges) - 1)
+        whole = any(answer.integer for answer in bounding.answers if measure.name in answer.measures)
+        parts = 1 if chain is not None or whole else CUBE_PARTS
+        totals = known_totals(consistency, measure.name, keys)
+        if chain is not None:
+            tree = tree_of(query, chain, keys)
+            apart = [float(one.max()) for one in rounding_variances(tree, rounded_from(totals, cells))]
+        for place, chosen in enumerate(query.grouping_sets):
+            if chain is not None:
+                level = chain.index(place)
+                rounding, step = apart[level], 0 if level <= known_level(totals, cells) else unit
+            else:
+                summed = [size for key, size in enumerate(consistency.sizes) if key not in chosen]
+                rounding, step = math.prod(summed) / 12, unit
+            square = (deviations[measure.name, place] * parts) ** 2 + rounding * unit**2
+            found[measure.name, place] = Fitted(
+                deviations=np.array([math.sqrt(square)]), step=step, parts=parts
+            )
+    return found
+
+
+def rounded_from(totals: Mapping[int, Any], cells: int) -> int:
+    """Return the level from which a tree is rounded down, given the levels whose totals are known.
+
+    Without totals the levels of a histogram are rounded each by itself: from the last one, which is -1.
+    """
+    return max(totals, default=-1) if cells > 1 else 0
+
+
+def known_level(totals: Mapping[int, Any], cells: int) -> int:
+    """Return the last level whose numbers are known totals, -1 if there is none."""
+    return max(totals, default=-1) if cells == 1 else -1
 
 
 def _estimated(

@@ -12,13 +12,13 @@ from fractions import Fraction
 from functools import lru_cache
 
 from sfumato.aggregates.answer import Forecast
+from sfumato.aggregates.linear import fitted_widths
 from sfumato.analysis.batches import price_together
 from sfumato.analysis.bounded import Bounding
-from sfumato.analysis.consistency import level_deviations
+from sfumato.analysis.consistency import level_fits
 from sfumato.analysis.pricing import Cost
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity, positive
-from sfumato.core.noise_sums import miss, widest_quantile
 from sfumato.errors import InvalidArgument
 from sfumato.plan.request import DEFAULT_OPTIONS, Options
 
@@ -57,15 +57,17 @@ def _off(forecast: Forecast) -> float:
 
 
 def _consistent(bounding: Bounding, cost: Cost, level: float, place: int) -> tuple[Forecast, ...]:
-    """Return what to expect of answers that add up: the noise of estimates, and rounding by less than one."""
-    deviations = level_deviations(bounding, cost)
+    """Return what to expect of answers that add up: the noise of estimates and rounding, as they will say."""
+    fits = level_fits(bounding, cost)
     found = []
     for answer in bounding.answers:
         linear = answer.function.record.linear(answer) or dict.fromkeys(answer.measures, answer.weight)
         laws = [cost.noise(measure, place).law for measure in linear]
-        spread = math.hypot(*(float(linear[measure]) * deviations[measure, place] for measure in linear))
-        error = widest_quantile(miss(level), laws) * spread + (1 if answer.integer and spread > 0 else 0)
-        found.append(Forecast(name=answer.name, error=error))
+        fitted = [fits[measure, place] for measure in linear]
+        weights = [weight / one.parts for weight, one in zip(linear.values(), fitted, strict=True)]
+        [width] = fitted_widths(weights, fitted, laws, level)
+        error = abs(weights[0]) * width
+        found.append(Forecast(name=answer.name, error=float(math.ceil(error) if answer.integer else error)))
     return tuple(found)
 
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import NormalDist
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
+from sfumato.aggregates.answer import AddedNoise, Answer
 from sfumato.analysis.pricing import Cost
 from sfumato.continual.pricing import PricedStream
 from sfumato.continual.series import period_deviations, total_deviations
@@ -37,6 +38,7 @@ class PublishingWay:
     delta: float
     total: float
     period: float
+    errors: tuple[float, float] | None = None  # the 95% errors of both, of the count or sum that is told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -68,15 +70,16 @@ class Baseline:
                 one.what,
                 f"{one.epsilon:.3g}",
                 f"{one.delta:.3g}",
-                self._error(one.total),
-                self._error(one.period),
+                self._error(one, 0),
+                self._error(one, 1),
             )
             for one in self.ways
         )
 
-    def _error(self, times: float) -> str:
-        wide = "" if self.release is None else f"±{times * self.release[1]:.3g} "
-        return f"{wide}({times:.3g} x)"
+    @staticmethod
+    def _error(way: PublishingWay, place: int) -> str:
+        wide = "" if way.errors is None else f"±{way.errors[place]:.3g} "
+        return f"{wide}({(way.total, way.period)[place]:.3g} x)"
 
     def lines(self) -> list[str]:
         """Return the table as aligned text."""
@@ -106,25 +109,45 @@ def baseline(stream: PricedStream, single: Cost, terms: PrivacyBudget) -> Baseli
     horizon, every = stream.periods.planned, stream.periods.every
     often = len(stream.participation.earliest(horizon))
     length = math.sqrt(stream.factorisation.l2_squared(stream.participation))
-    errors = [
-        length * float(find(stream.factorisation, horizon)[-1])
-        for find in (total_deviations, period_deviations)
-    ]
+    offs = [float(find(stream.factorisation, horizon)[-1]) for find in (total_deviations, period_deviations)]
     epsilon, delta = float(stream.epsilon), float(terms.delta_loss + stream.cost.keys_delta)
     anew = terms.rule.epsilon(horizon * terms.allowance(stream.epsilon), terms.delta_loss)
+    told = _told(stream)
+
+    def errors(*ends: Sequence[AddedNoise]) -> tuple[float, float] | None:
+        if told is None:
+            return None
+        total, period = (_error(told, noises) for noises in ends)
+        return total, period
+
+    def fresh(times: int, factor: float = 1.0) -> list[AddedNoise]:
+        wider = Fraction(factor)
+        return [
+            replace(one.added, law=one.added.law.scaled(wider), times=times * one.added.times)
+            for one in single.noises
+        ]
+
+    streamed = [[one.added for one in stream.cost_of_sum(off).noises] for off in offs]
+    apart = math.sqrt(often)
     return Baseline(
         every=every,
         periods=horizon,
         ways=(
             PublishingWay(
-                what="this stream", epsilon=epsilon, delta=delta, total=errors[0], period=errors[1]
+                what="this stream",
+                epsilon=epsilon,
+                delta=delta,
+                total=length * offs[0],
+                period=length * offs[1],
+                errors=errors(*streamed),
             ),
             PublishingWay(
                 what=f"fresh noise each {every}, same cost",
                 epsilon=epsilon,
                 delta=delta,
                 total=math.sqrt(often * horizon),
-                period=math.sqrt(often),
+                period=apart,
+                errors=errors(fresh(horizon, apart), fresh(1, apart)),
             ),
             PublishingWay(
                 what=f"the total asked anew each {every}",
@@ -132,18 +155,22 @@ def baseline(stream: PricedStream, single: Cost, terms: PrivacyBudget) -> Baseli
                 delta=min(1.0, float(terms.delta_loss + horizon * single.keys_delta)),
                 total=1.0,
                 period=math.sqrt(2),
+                errors=errors(fresh(1), fresh(2)),
             ),
         ),
-        release=_one_release(stream, single),
+        release=None if told is None else (stream.names.get(told.name, told.name), _error(told, fresh(1))),
     )
 
 
-def _one_release(stream: PricedStream, single: Cost) -> tuple[str, float] | None:
-    """Return the first count or sum of a question, and the error of one release of it, not rounded."""
-    noises = {one.measure: one.added.deviation for one in single.noises}
-    wide = NormalDist().inv_cdf((1 + _LEVEL) / 2)
-    for answer in stream.bounding.answers:
-        if (worth := answer.function.record.linear(answer)) is not None:
-            off = math.hypot(*(float(one) * noises[name] for name, one in worth.items()))
-            return stream.names.get(answer.name, answer.name), wide * off
-    return None
+def _told(stream: PricedStream) -> Answer | None:
+    """Return the first count or sum of a question, None if there is none."""
+    answers = stream.bounding.answers
+    return next((one for one in answers if one.function.record.linear(one) is not None), None)
+
+
+def _error(answer: Answer, noises: Sequence[AddedNoise]) -> float:
+    """Return the 95% error of a count or sum with these noises, as its interval has it."""
+    own = [next(one for one in noises if one.measure == name) for name in answer.measures]
+    found = answer.function.record.forecast(answer, own, None, _LEVEL).error
+    assert found is not None
+    return found

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from sfumato.core.arguments import FloatArray
 from sfumato.core.tree_estimates import LevelTree
 
-__all__ = ["round_tree", "whole_numbers"]
+__all__ = ["round_tree", "rounding_variances", "whole_numbers"]
 
 _Integers = npt.NDArray[Any]  # of 64 bits, or Python's where these might not do
 _WIDEST = 2.0**50
@@ -124,3 +124,16 @@ def _ranks(sorted_parents: _Integers, number: _Integers) -> _Integers:
     starts = np.cumsum(number) - number
     ranks: _Integers = np.arange(len(sorted_parents)) - starts[sorted_parents]
     return ranks
+
+
+def rounding_variances(tree: LevelTree, start: int) -> list[FloatArray]:
+    """Return the variance that rounding adds to levels above the one where it begins: a third a node.
+
+    A number that is rounded up or down by less than one, in either direction, has no more if that is even.
+    """
+    found: list[FloatArray] = [np.zeros(1)] * len(tree.sizes)
+    below = np.full(tree.sizes[start], 1 / 3)
+    for level in range(start - 1, -1, -1):
+        below = np.asarray(tree.sums(level, below))
+        found[level] = below
+    return found

@@ -14,8 +14,8 @@ from sfumato.core.arguments import FloatArray
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.learn.features import Features, ModelColumn, public_column
 from sfumato.learn.gradients import probabilities
+from sfumato.learn.moments import units_noise
 from sfumato.release.storage import decode, dump, encode, load
-from sfumato.workloads.marginal_release import NoisyCount
 
 __all__ = ["LinearModel"]
 
@@ -68,7 +68,8 @@ class LinearModel:
 
     def units_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the (low, high) that covers how many units there were, with probability `level`."""
-        return NoisyCount(self.units, self.units_deviation).interval(level)
+        width = units_noise(self.units_deviation).half_width(level)
+        return self.units - width, self.units + width
 
     def coefficient_intervals(self) -> dict[str, tuple[float, float]]:
         """Return the (low, high) of each coefficient, which hold all at once with probability 0.95.

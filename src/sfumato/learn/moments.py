@@ -16,15 +16,17 @@ in every order.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.arguments import FloatArray
+from sfumato.core.gaussian_sums import GaussianSum
 from sfumato.learn.features import Columns, Features
 from sfumato.learn.gradients import MOST_SPREADS, STEPS, Steps
 
-__all__ = ["Scaling", "moment_norm_squared", "moment_sums"]
+__all__ = ["Scaling", "moment_norm_squared", "moment_sums", "units_noise"]
 
 _UNIT = 1 << 24
 _LEAST_SPREAD = 1e-3  # of variance: what is smaller cannot be told from rounding
@@ -33,6 +35,12 @@ _LEAST_SPREAD = 1e-3  # of variance: what is smaller cannot be told from roundin
 def moment_norm_squared(features: Features) -> int:
     """Return the square of how far one unit moves `moment_sums`. Theorem: see the module."""
     return _UNIT * _UNIT * (1 + len(features.columns) + int(_numbers(features).sum()))
+
+
+def units_noise(deviation: float) -> GaussianSum:
+    """Return the noise on the number of units: one integer in fine steps, of a deviation in units."""
+    square = Fraction(deviation * _UNIT) ** 2
+    return GaussianSum(normal=0.0, terms=((square, 1 / _UNIT, 1),) if square else ())
 
 
 def moment_sums(features: Features, read: Columns, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -20,17 +20,22 @@ import numpy.typing as npt
 
 from sfumato.aggregates.answer import Fitted
 from sfumato.analysis.bounded import Bounding, Consistency
-from sfumato.analysis.consistency import known_totals, tree_of, unit_of
+from sfumato.analysis.consistency import (
+    CUBE_PARTS,
+    known_level,
+    known_totals,
+    rounded_from,
+    tree_of,
+    unit_of,
+)
 from sfumato.analysis.pricing import Cost
 from sfumato.core.arguments import FloatArray
 from sfumato.core.cube_estimates import cube_variances, estimate_cube
 from sfumato.core.tree_estimates import LevelTree, estimate_tree
-from sfumato.core.tree_rounding import round_tree, whole_numbers
+from sfumato.core.tree_rounding import round_tree, rounding_variances, whole_numbers
 from sfumato.release.noise import NoisyGroups
 
 __all__ = ["consistent_groups"]
-
-_FINER = 1024  # parts of an integer of a cube
 
 _Integers = npt.NDArray[Any]
 
@@ -102,9 +107,9 @@ class _Fit:
         )
         signed = round_tree(tree, estimate.values, totals)
         shown = round_tree(tree, estimate.values, totals, non_negative=True) if self.non_negative else signed
-        start, cells = max(totals, default=-1), shown[0].shape[1]
-        known = start if cells == 1 else -1  # up to this level the totals are all there is
-        apart = _rounded_apart(tree, start if cells > 1 else 0)
+        cells = shown[0].shape[1]
+        known = known_level(totals, cells)
+        apart = rounding_variances(tree, rounded_from(totals, cells))
         return {
             place: self._fitted(
                 shown[level],
@@ -127,7 +132,7 @@ class _Fit:
         }
         estimate, expected = estimate_cube(sizes, measured, spread), cube_variances(sizes, spread)
         finest = estimate[tuple(range(len(sizes)))]
-        parts = 1 if self.non_negative else _FINER
+        parts = 1 if self.non_negative else CUBE_PARTS
         signed = whole_numbers(np.rint(finest * parts))
         shown = self._whole_cube(finest) if self.non_negative else signed
         found = {}
@@ -165,16 +170,3 @@ class _Fit:
             signed=signed * unit if self.non_negative else None,
         )
         return shown * unit, fitted
-
-
-def _rounded_apart(tree: LevelTree, start: int) -> list[float | FloatArray]:
-    """Return the variance that rounding adds to levels above the one where it begins: a third a node.
-
-    A number that is rounded up or down by less than one, in either direction, has no more if that is even.
-    """
-    found: list[float | FloatArray] = [0.0] * len(tree.sizes)
-    below = np.full(tree.sizes[start], 1 / 3)
-    for level in range(start - 1, -1, -1):
-        below = np.asarray(tree.sums(level, below))
-        found[level] = below
-    return found

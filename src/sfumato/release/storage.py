@@ -23,6 +23,7 @@ from sfumato.aggregates.registry import Function, function_labelled
 from sfumato.analysis.basis import Basis
 from sfumato.catalog.kind import Kind
 from sfumato.core.arguments import written
+from sfumato.core.gaussian_sums import GaussianSum
 from sfumato.core.noise_law import NoiseLaw, noise_law
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.release.answers import NoisyTable, Origin
@@ -107,7 +108,8 @@ def decode(value: Any) -> Any:
 
 
 _CLASSES: dict[str, type[Any]] = {
-    f"${kind.__name__}": kind for kind in (AddedNoise, Answer, Basis, Fitted, NoisyGroups, NoisyTable, Origin)
+    f"${kind.__name__}": kind
+    for kind in (AddedNoise, Answer, Basis, Fitted, GaussianSum, NoisyGroups, NoisyTable, Origin)
 }
 
 

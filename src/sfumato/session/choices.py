@@ -19,7 +19,6 @@ from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument
 from sfumato.plan.outline import labels
 from sfumato.session.price import error_of
-from sfumato.workloads.marginal_tables import half_width
 
 if TYPE_CHECKING:
     from sfumato.session.database import Database
@@ -127,7 +126,7 @@ def choice_of_marginals(question: MarginalsQuestion) -> Choice:
 
     def at(epsilon: Fraction) -> Outcome:
         priced = question.priced(epsilon)
-        errors = [_plain(_table(names), half_width(error)) for names, error in priced.errors().items()]
+        errors = [_plain(_table(names), width) for names, width in priced.half_widths().items()]
         return Outcome(
             epsilon=epsilon, source=priced.event, keys_delta=priced.keys_delta, errors=tuple(errors)
         )

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
 
 from sfumato.core.arguments import Number, budget_quantity, positive
+from sfumato.core.gaussian import GaussianNoise
 from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.plan.estimates import known_field, private_table
 from sfumato.plan.request import Options
@@ -21,7 +22,6 @@ from sfumato.session.progress import Progress, shown
 from sfumato.workloads.marginal_columns import Bins, QueryMatrix, marginal_column
 from sfumato.workloads.marginal_display import error_lines, html_of
 from sfumato.workloads.marginal_release import Marginals
-from sfumato.workloads.marginal_tables import half_width
 from sfumato.workloads.marginals import MarginalWorkload, PricedMarginals, plan_marginals
 from sfumato.workloads.residuals import Subset, all_ways
 
@@ -34,6 +34,8 @@ __all__ = ["MarginalsQuestion", "Tables", "Weights", "marginal_workload"]
 Tables = Sequence[str] | Sequence[Sequence[str]]
 """Names of columns, of which `ways` makes tables; or tables, each as the names of its columns."""
 
+
+_CLOSER = 1.0005  # a search that misses goes on so much further
 
 Weights = Literal["cells", "tables"] | Mapping[Any, Number]
 """How much variances matter: of all cells alike, of all tables alike, or of tables by their columns."""
@@ -107,7 +109,20 @@ class MarginalsQuestion:
         `error` is for the cells of each table, or by table: `{("age", "sex"): 20, "age": 5}`; tables without
         one have the largest. Noise is divided anew among the tables, so that none has less than it needs.
         """
-        targets, aimed = self._targets(error), self.aimed(error)
+        wanted = self._wanted(error)
+        targets = {one: width / GaussianNoise.standard_quantile(0.05) for one, width in wanted.items()}
+        while True:
+            found = self._within(targets)
+            noise = found.priced().noise
+            ratios = {one: noise.half_width(one) / width for one, width in wanted.items()}
+            if max(ratios.values()) <= 1:
+                return found
+            # Small noise is not normal: its 95% interval is wider than the deviation says.
+            targets = {one: target / max(1.0, ratios[one] * _CLOSER) for one, target in targets.items()}
+
+    def _within(self, targets: Mapping[Subset, float]) -> MarginalsQuestion:
+        """Return this question at about the smallest epsilon whose deviations are no larger than these."""
+        aimed = self._divided(targets)
         most = self.database.terms.epsilon
         whole = aimed.priced(most)
         best = whole.deviations()
@@ -126,7 +141,11 @@ class MarginalsQuestion:
 
     def aimed(self, error: Number | Mapping[Any, Number]) -> MarginalsQuestion:
         """Return this question with noise divided so that wanted errors are reached together. Free."""
-        plan = self.workload.plan.within({one: aim**2 for one, aim in self._targets(error).items()})
+        return self._divided(self._wanted(error))
+
+    def _divided(self, targets: Mapping[Subset, float]) -> MarginalsQuestion:
+        """Return this question with noise divided by how far off tables may be, in any unit."""
+        plan = self.workload.plan.within({one: target**2 for one, target in targets.items()})
         return replace(self, workload=replace(self.workload, weights=tuple(plan.weights.items())))
 
     def _refuse_targets(
@@ -135,7 +154,7 @@ class MarginalsQuestion:
         """Refuse errors that no epsilon of the budget reaches, and name the tables."""
         named = [f"`{' x '.join(self.workload.names(one)) or 'total'}`" for one in missed]
         said = ", ".join(named[:3]) + (f" and {len(named) - 3} more tables" if len(named) > 3 else "")
-        about = half_width(reached[missed[0]])
+        about = reached[missed[0]] * GaussianNoise.standard_quantile(0.05)
         raise InvalidArgument(
             f"no epsilon of this budget reaches the error wanted of {said}{' together' * together}",
             place="error",
@@ -145,8 +164,8 @@ class MarginalsQuestion:
             ),
         )
 
-    def _targets(self, error: Number | Mapping[Any, Number]) -> dict[Subset, float]:
-        """Return the deviation that is wanted of each table."""
+    def _wanted(self, error: Number | Mapping[Any, Number]) -> dict[Subset, float]:
+        """Return the 95% error that is wanted of each table."""
         if not isinstance(error, Mapping):
             given = dict.fromkeys(self._tables(), positive(error, "error"))
         else:
@@ -154,7 +173,7 @@ class MarginalsQuestion:
         if not given:
             raise InvalidArgument("a wanted error is of one table at least", place="error")
         largest = max(given.values())
-        return {one: float(given.get(one, largest)) / half_width(1.0) for one in self._tables()}
+        return {one: float(given.get(one, largest)) for one in self._tables()}
 
     def _tables(self) -> list[Subset]:
         return [table for table, _ in self.workload.weights]
@@ -197,15 +216,15 @@ class MarginalsQuestion:
         """Return what the tables would cost, against what is left of the budget. Free."""
         priced = self.priced()
         errors = [
-            (" x ".join(names) or "total", f"±{half_width(error):.4g} (95%)")
-            for names, error in priced.errors().items()
+            (" x ".join(names) or "total", f"±{width:.4g} (95%)")
+            for names, width in priced.half_widths().items()
         ]
         return price_against(self.database, priced, errors)
 
     def _repr_html_(self) -> str:
         columns = [column.name for column in self.workload.columns]
         try:
-            errors = self.priced().errors()
+            errors = self.priced().half_widths()
         except SfumatoError:
             return f"<pre>{escape(repr(self))}</pre>"
         head = f"{len(errors):,} tables, {self.cells:,} cells, not asked yet"
@@ -217,7 +236,7 @@ class MarginalsQuestion:
         if self.epsilon is None:
             return f"<{tables}: give epsilon to see their price, or release(error=..)>"
         try:
-            lines = error_lines(self.priced().errors())
+            lines = error_lines(self.priced().half_widths())
         except SfumatoError as refusal:  # showing something must not fail
             return f"tables that will be refused:\n{refusal}"
         head = f"{tables}, not asked yet: epsilon = {float(self.epsilon):g}"

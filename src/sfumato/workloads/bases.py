@@ -126,6 +126,14 @@ class Base:
         return found
 
     @property
+    def cell_largest(self) -> FloatArray:
+        """The largest weight that an integer which is measured has in each cell's residual."""
+        if self.inverse is None:
+            return np.full(self.size, max(1, self.size - 1) / self.size**2)
+        found: FloatArray = np.abs(self.inverse).max(axis=1, initial=0.0)
+        return found
+
+    @property
     def largest(self) -> int:
         """A bound of how many times a count an integer that is measured, or a step of its sum, can be."""
         return 2 * self.size if self.matrix is None else int(np.abs(self.matrix).max(initial=1))

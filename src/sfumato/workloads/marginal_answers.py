@@ -2,13 +2,12 @@
 
 Theorem: as in `release.determined`: of units that are in one cell with one row, the count of a group is the
 sum of the counts of its cells. Tables agree, so the table of just the columns that a question reads gives
-the same sum as any larger one. The sum is a linear function of independent noises, and its variance is exact
-(`MarginalTables.sum_variance`); noise that cells have in common is allowed for.
+the same sum as any larger one. The sum is a linear function of independent noises, and its law is known
+(`MarginalNoise.sum_noise`); noise that cells have in common is allowed for.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -33,6 +32,8 @@ __all__ = ["determined_by_marginals"]
 
 _MOST_TERMS = 4_000_000  # groups of a question, times cells of the table
 _PARTS = 1024  # estimates are no integers: they are rounded to so many parts of one
+
+_LEAST = 1e-9  # a deviation that stands for none
 
 
 def determined_by_marginals(
@@ -126,7 +127,7 @@ def _estimates(
     found: Derivation,
     places: Subset,
     measures: Sequence[str],
-    sums: Sequence[SummedCells],
+    groups_of_cells: Sequence[SummedCells],
 ) -> NoisyTable:
     """Return the question's table: sums of estimated counts, each with its own deviation."""
     if any(answer.function.record.linear(answer) is None for answer in found.bounding.answers):
@@ -134,20 +135,21 @@ def _estimates(
     counts = release.estimates.table(places)
     unit = float(release.weight)
     groups, noises = [], []
-    for place, one in enumerate(sums):
+    for place, one in enumerate(groups_of_cells):
         numbers, fitted = {}, {}
         for name in measures:
-            values, deviations = [], []
+            values, sums = [], []
             for cells in one.places[name]:
                 if not cells:
                     raise NotDetermined
                 query = np.zeros(counts.shape)
                 query.flat[cells] = 1
                 values.append(round(float((query * counts).sum()) / unit * _PARTS))
-                deviations.append(math.sqrt(release.estimates.sum_variance(places, query)) / unit)
+                sums.append(release.estimates.noise.sum_noise(places, query).scaled(_PARTS / unit))
             numbers[name] = np.array(values, dtype=np.int64)
-            fitted[name] = Fitted(deviations=np.array(deviations) * _PARTS, step=1, parts=_PARTS)
-            law = GaussianNoise(Fraction(max(deviations)) ** 2)
+            deviations = np.array([one.deviation for one in sums])
+            fitted[name] = Fitted(deviations=deviations, step=1, parts=_PARTS, noises=tuple(sums))
+            law = GaussianNoise(Fraction(max(float(deviations.max()) / _PARTS, _LEAST)) ** 2)
             noises.append(AddedNoise(measure=name, grouping_set=place, law=law))
         groups.append(
             NoisyGroups(

@@ -11,7 +11,6 @@ import numpy as np
 
 from sfumato.errors import Unsupported
 from sfumato.plots import Axis, Picture, Tiles, svg
-from sfumato.workloads.marginal_tables import half_width
 
 if TYPE_CHECKING:
     from sfumato.workloads.marginal_release import Marginals, MarginalTable
@@ -26,21 +25,20 @@ _Errors = Mapping[tuple[str, ...], float]
 def text(release: Marginals) -> str:
     """Return which tables there are, how far off their cells are, and what it cost."""
     head = f"{_tables(release)}: .table(..), .count(..)"
-    lines = [head, *error_lines(release.errors()), *(f"-- {note}" for note in _footer(release))]
+    lines = [head, *error_lines(release.half_widths()), *(f"-- {note}" for note in _footer(release))]
     return "\n".join(lines)
 
 
 def table_text(table: MarginalTable) -> str:
     """Return one table: a line for each of its first cells, with half of a 95% interval."""
     shape, names = table.counts.shape, [column.name for column in table.columns]
+    widths = table.half_widths(0.95)
     lines = [[*names, "n"]]
     for place in islice(np.ndindex(*shape), _CELLS):
         labels = [str(column.labels[at]) for column, at in zip(table.columns, place, strict=True)]
-        lines.append(
-            [*labels, f"{table.counts[place]:.0f} ±{half_width(float(table.deviations[place])):.0f}"]
-        )
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    shown = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+        lines.append([*labels, f"{table.counts[place]:.0f} ±{widths[place]:.0f}"])
+    sizes = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown = ["  ".join(map(str.ljust, line, sizes)).rstrip() for line in lines]
     left = table.counts.size - len(lines) + 1
     return "\n".join([*shown, *([f".. {left:,} more cells: .to_arrow() has them"] if left else [])])
 
@@ -51,10 +49,10 @@ def _tables(release: Marginals) -> str:
 
 
 def error_lines(errors: _Errors) -> list[str]:
-    """Return the typical error of each table; of many, of those with the least and the largest."""
+    """Return half of a typical interval of each table; of many, of those with the least and the largest."""
     ordered = sorted(errors.items(), key=lambda one: one[1])
     some = ordered if len(ordered) <= _TABLES else [*ordered[: _TABLES // 2], *ordered[-_TABLES // 2 :]]
-    lines = [f"  {' x '.join(names) or 'total'}: ±{half_width(error):.4g} (95%)" for names, error in some]
+    lines = [f"  {' x '.join(names) or 'total'}: ±{error:.4g} (95%)" for names, error in some]
     if len(some) < len(ordered):
         lines.insert(_TABLES // 2, f"  .. {len(ordered) - len(some):,} more, in between ..")
     return lines
@@ -66,7 +64,7 @@ def error_picture(columns: Sequence[str], errors: _Errors) -> Picture | None:
     for names, error in errors.items():
         if len(names) in (1, 2):
             first, last = names[0], names[-1]
-            tiles += [(one, other, half_width(error)) for one, other in {(first, last), (last, first)}]
+            tiles += [(one, other, error) for one, other in {(first, last), (last, first)}]
     if len(columns) < 2 or not tiles:
         return None
     order = {name: place for place, name in enumerate(columns)}
@@ -81,11 +79,11 @@ def error_picture(columns: Sequence[str], errors: _Errors) -> Picture | None:
 
 def html(release: Marginals) -> str:
     """Return the same as HTML, with the picture; every value is escaped."""
-    names, errors = [column.name for column in release.columns], dict(release.errors())
+    names, errors = [column.name for column in release.columns], release.half_widths()
     for few in (*combinations(names, 1), *combinations(names, 2)):
         if any(set(few) <= set(table) for table in release.tables):
-            errors[few] = release.error(*few)
-    return html_of(_tables(release), names, errors, error_lines(release.errors()), _footer(release))
+            errors[few] = release.half_width(*few)
+    return html_of(_tables(release), names, errors, error_lines(release.half_widths()), _footer(release))
 
 
 def html_of(

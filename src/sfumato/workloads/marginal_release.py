@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from sfumato.analysis.basis import Basis
 from sfumato.catalog.kind import Kind, Value
 from sfumato.core.arguments import FloatArray
+from sfumato.core.gaussian_sums import GaussianSum
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.plan.hints import did_you_mean
@@ -23,7 +24,8 @@ from sfumato.release.sandbox import PlainTable
 from sfumato.release.storage import decode, dump, encode, load
 from sfumato.release.workload_release import WorkloadRelease, restored
 from sfumato.workloads.marginal_columns import MarginalColumn
-from sfumato.workloads.marginal_tables import MarginalTables, half_width
+from sfumato.workloads.marginal_noise import MarginalNoise
+from sfumato.workloads.marginal_tables import MarginalTables
 from sfumato.workloads.residuals import Subset, residual_plan
 
 if TYPE_CHECKING:
@@ -36,18 +38,26 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class NoisyCount:
-    """A count of a release, and the standard deviation of its noise.
+    """A count of a release, and its noise. The float64 value may be off by `rounding` besides.
 
-    >>> NoisyCount(100.0, 2.0).interval()
-    (96.08..., 103.9...)
+    >>> from sfumato.core.gaussian import GaussianNoise
+    >>> noise = GaussianSum.of([(GaussianNoise(Fraction(4)), np.array([1.0]))])
+    >>> [round(end, 3) for end in NoisyCount(100.0, noise).interval()]
+    [96.0, 104.0]
     """
 
     value: float
-    deviation: float
+    noise: GaussianSum
+    rounding: float = 0.0
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise."""
+        return self.noise.deviation
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the (low, high) that covers the exact count with probability `level`."""
-        width = half_width(self.deviation, level)
+        """Return the (low, high) that covers the exact count with probability `level`, or a little more."""
+        width = self.noise.half_width(level) + self.rounding
         return self.value - width, self.value + width
 
 
@@ -58,6 +68,7 @@ class MarginalTable:
     columns: tuple[MarginalColumn, ...]
     counts: FloatArray
     deviations: FloatArray
+    half_widths: Callable[[float], FloatArray]  # of the intervals of a level
 
     def __repr__(self) -> str:
         from sfumato.workloads.marginal_display import table_text
@@ -81,7 +92,7 @@ class MarginalTable:
         names, types = [column.name for column in self.columns], [column.type for column in self.columns]
         numbers = {"n": self.counts, "deviation": self.deviations}
         if level is not None:
-            width = half_width(1.0, level) * self.deviations
+            width = self.half_widths(level)
             numbers |= {"n_low": self.counts - width, "n_high": self.counts + width}
         for name, array in numbers.items():
             names.append(name)
@@ -130,10 +141,8 @@ class Marginals:
         shapes = [tuple(plan.bases[i].rows for i in residual) for residual in plan.residuals]
         if [one.shape for one in self.measured] != shapes or len(self.laws) != len(shapes):
             raise InvalidArgument("these are not the residuals of the tables", place="measured")
-        weight = float(self.weight)
-        variances = np.array([law.exact_variance * weight**2 for law in self.laws])
-        found = MarginalTables(plan=plan, measured=self.measured, variances=variances, weight=weight)
-        object.__setattr__(self, "estimates", found)
+        noise = MarginalNoise(plan=plan, laws=self.laws, weight=float(self.weight))
+        object.__setattr__(self, "estimates", MarginalTables(noise=noise, measured=self.measured))
 
     @property
     def tables(self) -> tuple[tuple[str, ...], ...]:
@@ -152,10 +161,13 @@ class Marginals:
         if len(set(order)) < len(places):
             raise InvalidArgument("a table has each column once", place="columns")
         axes = [order.index(place) for place in places]
+        noise, counts = self.estimates.noise, self.estimates.table(order)
+        rounding = _rounding(counts)
         return MarginalTable(
             columns=tuple(self.columns[place] for place in places),
-            counts=self.estimates.table(order).transpose(axes),
-            deviations=np.sqrt(self.estimates.cell_variances(order)).transpose(axes),
+            counts=counts.transpose(axes),
+            deviations=np.sqrt(noise.cell_variances(order)).transpose(axes),
+            half_widths=lambda level: noise.cell_half_widths(order, level).transpose(axes) + rounding,
         )
 
     def count(self, **cells: Value | Sequence[Value]) -> NoisyCount:
@@ -173,23 +185,26 @@ class Marginals:
             part = np.zeros(len(column.labels))
             part[[column.place(label) for label in several]] = 1
             query = np.multiply.outer(query, part)
-        value = float((query * self.estimates.table(order)).sum())
-        return NoisyCount(value, math.sqrt(self.estimates.sum_variance(order, query)))
+        return self._sum(order, query)
 
     def sum_of(self, *columns: str, query: npt.ArrayLike) -> NoisyCount:
         """Return a weighted sum of the cells of a table: `query` has a weight per cell, as `table` counts."""
-        table = self.table(*columns)
+        shape = self.table(*columns).counts.shape
         weights = np.array(query, dtype=np.float64)
-        if weights.shape != table.counts.shape or not np.isfinite(weights).all():
+        if weights.shape != shape or not np.isfinite(weights).all():
             raise InvalidArgument(
-                f"a query of this table has {' x '.join(map(str, table.counts.shape))} finite weights",
-                place="query",
+                f"a query of this table has {' x '.join(map(str, shape))} finite weights", place="query"
             )
         places = [self._place(name) for name in columns]
         order = tuple(sorted(places))
-        turned = weights.transpose([places.index(place) for place in order])
+        return self._sum(order, weights.transpose([places.index(place) for place in order]))
+
+    def _sum(self, columns: Subset, query: FloatArray) -> NoisyCount:
+        counts = self.estimates.table(columns)
         return NoisyCount(
-            float((weights * table.counts).sum()), math.sqrt(self.estimates.sum_variance(order, turned))
+            float((query * counts).sum()),
+            self.estimates.noise.sum_noise(columns, query),
+            rounding=float(np.abs(query).max(initial=0.0)) * _rounding(counts),
         )
 
     def errors(self) -> dict[tuple[str, ...], float]:
@@ -198,7 +213,15 @@ class Marginals:
 
     def error(self, *columns: str) -> float:
         """Return the root of the mean variance of what is asked about a table: cells, or prefixes, .."""
-        return math.sqrt(self.estimates.mean_variance(tuple(sorted(map(self._place, columns)))))
+        return math.sqrt(self.estimates.noise.mean_variance(tuple(sorted(map(self._place, columns)))))
+
+    def half_widths(self, level: float = 0.95) -> dict[tuple[str, ...], float]:
+        """Return what an answer of each table stays within: the ± that its price said."""
+        return {names: self.half_width(*names, level=level) for names in self.tables}
+
+    def half_width(self, *columns: str, level: float = 0.95) -> float:
+        """Return what a cell of a table stays within; where cells or answers differ, a typical one."""
+        return self.estimates.noise.half_width(tuple(sorted(map(self._place, columns))), level)
 
     def _place(self, name: str) -> int:
         names = [column.name for column in self.columns]
@@ -251,6 +274,11 @@ class Marginals:
 def stored_release(text: str) -> Release | WorkloadRelease | Marginals:
     """Return what was stored as `text`: marginals, the answer of one question, or those of a workload."""
     return Marginals.from_json(text) if "marginals" in load(text) else restored(text)
+
+
+def _rounding(counts: FloatArray) -> float:
+    """Return what float64 may add to a cell: see `marginal_tables`."""
+    return 1e-12 * float(np.abs(counts).sum())
 
 
 def _packed(values: npt.NDArray[Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Marginal tables from noisy residuals: all of them agree, and the variance of any sum of cells is known.
+"""Marginal tables from noisy residuals: all of them agree.
 
 A table over columns W is the sum of its residuals, each spread over the columns that it does not have, by the
 shares u of their cells, which are equal ones unless prefixes or ranges are asked for (`bases`):
@@ -21,20 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.arguments import FloatArray
-from sfumato.core.mechanism import confidence
-from sfumato.core.normal import tail_quantile
-from sfumato.errors import InvalidArgument
+from sfumato.workloads.marginal_noise import MarginalNoise
 from sfumato.workloads.residuals import ResidualPlan, Subset
 
-__all__ = ["MarginalTables", "half_width", "measured_residuals"]
+__all__ = ["MarginalTables", "measured_residuals"]
 
 _Integers = npt.NDArray[Any]
-
-
-def half_width(deviation: float, level: float = 0.95) -> float:
-    """Return how far off a sum of many noises is at most, with probability `level`: it is about normal."""
-    chance = float(1 - confidence(level))
-    return deviation * float(tail_quantile(np.array([math.log(chance / 2)]))[0])
 
 
 def measured_residuals(plan: ResidualPlan, codes: _Integers, counts: _Integers) -> Iterator[_Integers]:
@@ -64,14 +56,19 @@ def measured_residuals(plan: ResidualPlan, codes: _Integers, counts: _Integers) 
 class MarginalTables:
     """Noisy integers of residuals, and the tables that they make."""
 
-    plan: ResidualPlan
+    noise: MarginalNoise
     measured: tuple[_Integers, ...]
-    variances: FloatArray  # of the noise on each integer of each residual, in rows
-    weight: float = 1.0  # rows per unit of the integers
+
+    @property
+    def plan(self) -> ResidualPlan:
+        """The residuals that were measured."""
+        return self.noise.plan
 
     def residual(self, which: Subset) -> FloatArray:
         """Return the estimate of a residual, which sums to zero over each of its columns."""
-        values: _Integers = self.measured[self.plan.residuals.index(which)].astype(np.float64) * self.weight
+        values: _Integers = (
+            self.measured[self.plan.residuals.index(which)].astype(np.float64) * self.noise.weight
+        )
         for axis, i in enumerate(which):
             values = self.plan.bases[i].recover(values, axis)
         return values
@@ -80,8 +77,8 @@ class MarginalTables:
         """Return the estimated counts of a table, an axis per column."""
         sizes = [self.plan.bases[i].size for i in columns]
         values = np.zeros(sizes)
-        for residual in self._parts(columns):
-            others = self._others(columns, residual)
+        for residual in self.noise.parts(columns):
+            others = tuple(axis for axis, i in enumerate(columns) if i not in residual)
             part = np.expand_dims(self.residual(residual), others)
             for axis in others:
                 part = part * self._along(columns, axis, self.plan.bases[columns[axis]].shares)
@@ -92,50 +89,3 @@ class MarginalTables:
     def _along(columns: Subset, axis: int, values: FloatArray) -> FloatArray:
         """Return values along one axis of a table."""
         return values.reshape([-1 if place == axis else 1 for place in range(len(columns))])
-
-    def _parts(self, columns: Subset) -> Iterator[Subset]:
-        """Yield the residuals that a table is made of."""
-        for residual in self.plan.measured_for(columns):
-            if residual not in self.plan.residuals:
-                raise InvalidArgument(
-                    "this table is not part of the workload",
-                    place="columns",
-                    hints=("ask for tables over columns that one table of the workload has together",),
-                )
-            yield residual
-
-    @staticmethod
-    def _others(columns: Subset, residual: Subset) -> tuple[int, ...]:
-        return tuple(axis for axis, i in enumerate(columns) if i not in residual)
-
-    def mean_variance(self, columns: Subset) -> float:
-        """Return the mean variance of what is asked about a table: its cells, or their prefixes, .."""
-        parts = [self._variance(one) * self.plan.part(columns, one) for one in self._parts(columns)]
-        return math.fsum(parts) / self.plan.answers(columns)
-
-    def cell_variances(self, columns: Subset) -> FloatArray:
-        """Return the variance of each cell of a table."""
-        bases = self.plan.bases
-        total = np.zeros([bases[i].size for i in columns])
-        for residual in self._parts(columns):
-            each = np.full((1,) * len(columns), self._variance(residual))
-            for axis, i in enumerate(columns):
-                own = bases[i].cell_variances if i in residual else bases[i].shares ** 2
-                each = each * self._along(columns, axis, own)
-            total += each
-        return total
-
-    def sum_variance(self, columns: Subset, query: FloatArray) -> float:
-        """Return the variance of a linear query over the cells of a table: of `(query * table).sum()`."""
-        found = []
-        for residual in self._parts(columns):
-            weights = query
-            for axis in reversed(self._others(columns, residual)):
-                weights = np.tensordot(weights, self.plan.bases[columns[axis]].shares, axes=(axis, 0))
-            for axis, i in enumerate(residual):
-                weights = self.plan.bases[i].weigh(weights, axis)
-            found.append(self._variance(residual) * float(np.square(weights).sum()))
-        return math.fsum(found)
-
-    def _variance(self, residual: Subset) -> float:
-        return float(self.variances[self.plan.residuals.index(residual)])

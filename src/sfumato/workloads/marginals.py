@@ -46,6 +46,7 @@ from sfumato.plan.summaries import count
 from sfumato.plan.values import Val
 from sfumato.release.noise import add_noise_to_queries
 from sfumato.workloads.marginal_columns import MarginalColumn
+from sfumato.workloads.marginal_noise import MarginalNoise
 from sfumato.workloads.marginal_release import Marginals
 from sfumato.workloads.marginal_tables import measured_residuals
 from sfumato.workloads.residuals import ResidualPlan, Subset, residual_plan
@@ -158,9 +159,19 @@ class PricedMarginals:
         return self.bounding.answers[0].weight
 
     @property
+    def noise(self) -> MarginalNoise:
+        """The noise that tables will have."""
+        return MarginalNoise(plan=self.plan, laws=self.laws, weight=float(self.weight))
+
+    @property
     def variances(self) -> FloatArray:
         """A bound of the variance of the noise on each integer of each residual, in rows; from 4 on exact."""
         return np.array([float(law.variance * self.weight**2) for law in self.laws])
+
+    def half_widths(self, level: float = 0.95) -> dict[tuple[str, ...], float]:
+        """Return what a typical answer of each table will stay within: the ± of the release."""
+        noise = self.noise
+        return {self.workload.names(one): noise.half_width(one, level) for one in self.plan.tables}
 
     def deviations(self) -> dict[Subset, float]:
         """Return the root of the mean variance of the answers of each table."""
