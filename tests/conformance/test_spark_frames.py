@@ -65,15 +65,15 @@ MIXED = {  # each row of the answer may say something of person 999
     "ranked": "SELECT person, row_number() OVER (ORDER BY cost) AS place FROM visits",
     "limited": "SELECT person FROM visits ORDER BY cost LIMIT 3",
     "sampled": "SELECT person FROM visits TABLESAMPLE (50 PERCENT) REPEATABLE (7)",
-    "recursive": "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r",
+    "recursive": "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) FROM r",
 }
 HIDDEN = {  # names and texts that imitate a plan
-    "an alias of several lines": "SELECT a.person AS `x#1]\n+- Project [y` FROM visits a JOIN visits b USING (person)",
+    "an alias of several lines": "SELECT a.cost AS `x#1]\n+- Project [y` FROM visits a JOIN visits b USING (person)",
     "a heading": "SELECT a.person, '\n\n== Optimized Logical Plan ==\n' AS t FROM visits a JOIN visits b",
     "another heading": "SELECT a.person, '\n== Analyzed Logical Plan ==\none: int\nProject [x]' AS t"
     " FROM visits a JOIN visits b ON b.person = 999",
     "a relation": "SELECT a.person, '] parquet' AS t FROM visits a JOIN visits b ON b.person = 999",
-    "a column": "SELECT person, `] x` FROM (SELECT person, (SELECT max(person) FROM visits) AS `] x` FROM visits)",
+    "a column": "SELECT person, `] x` FROM (SELECT person, (SELECT max(cost) FROM seen) AS `] x` FROM visits)",
 }
 NAMED = {"a join": "a join", "NOT EXISTS": "a subquery", "UNION": "`Distinct`", "a version": "`version("}
 BY_ROW = {
@@ -82,12 +82,13 @@ BY_ROW = {
     "a condition": "SELECT * FROM visits WHERE cost > 3 AND region LIKE 'n%' AND cost IN (4, 5, 6, 7, 8, 9)",
     "functions": "SELECT person, CASE WHEN cost > 2 THEN 'a' ELSE 'b' END AS a, coalesce(region, 'x') AS b,"
     " nvl(region, 'y') AS c, if(cost > 1, 1, 2) AS d, round(cost / 3, 2) AS e, floor(cost) AS f, -cost AS g,"
-    " region || '!' AS h, substring(region, 1, 2) AS i, year(DATE '2024-02-03') AS j, cost BETWEEN 1 AND 2 AS k,"
+    " region || '!' AS h, substring(region, 1, 2) AS i, cost BETWEEN 1 AND 2 AS k, cost <=> 3 AS v,"
     " DATE '2024-02-03' + INTERVAL 3 DAYS AS l, try_cast(region AS INT) AS m, region RLIKE 'n.*' AS n,"
-    " struct(cost, person).cost AS o, array(cost, 2)[0] AS p, date_trunc('month', TIMESTAMP_NTZ '2024-02-03') AS q,"
-    " concat_ws(',', region, 'z') AS r, hash(person) AS s, nullif(cost, 3) AS t, cost % 3 AS u, cost <=> 3 AS v,"
-    " CAST(cost AS DECIMAL(9, 2)) * 2.5 AS w, greatest(cost, 4) AS x, regexp_replace(region, 'o', 'u') AS y,"
-    " extract(DAY FROM DATE '2024-02-03') AS z FROM visits",
+    " struct(cost, person).cost AS o, array(cost, 2)[0] AS p, year(DATE '2024-02-03') AS j,"
+    " date_trunc('month', TIMESTAMP_NTZ '2024-02-03') AS q, hash(person) AS s, nullif(cost, 3) AS t,"
+    " concat_ws(',', region, 'z') AS r, cost % 3 AS u, CAST(cost AS DECIMAL(9, 2)) * 2.5 AS w,"
+    " greatest(cost, 4) AS x, regexp_replace(region, 'o', 'u') AS y, from_json('{}', 'a INT').a AS z"
+    " FROM visits",
     "two tables": "SELECT person, cost FROM visits UNION ALL SELECT person, 0 FROM others",
     "a common table expression": "WITH a AS (SELECT person, cost FROM visits) SELECT * FROM a WHERE cost > 1",
     "several rows of one": "SELECT person, explode(array(cost, 7)) AS cost FROM visits",
@@ -102,13 +103,15 @@ BY_ROW = {
 def clinic(spark: Spark) -> Iterator[None]:
     """Two schemas, `with_` and `without` person 999, whose other rows are alike."""
     session = spark.session
-    people = "id % 60 AS person, if(id % 4 = 0, 'north', 'south') AS region, id % 12 AS cost, CAST('c' AS CHAR(2)) AS c"
-    for schema, more in (("with_", " UNION ALL SELECT 999, 'north', 3, 'c'"), ("without", "")):
+    people = "id % 60 AS person, if(id % 4 = 0, 'north', 'south') AS region, id % 12 AS cost"
+    for schema, more in (("with_", " UNION ALL SELECT 999, 'north', 3"), ("without", "")):
         session.sql(f"CREATE SCHEMA {schema}")
         for name in ("visits", "others"):
             session.sql(f"CREATE TABLE {schema}.{name} USING parquet AS SELECT /*+ COALESCE(1) */ * FROM"
                         f" (SELECT {people} FROM range(120){more})")  # fmt: skip
-        session.sql(f"CREATE VIEW {schema}.seen AS SELECT person, upper(region) AS region FROM {schema}.visits")
+        session.sql(
+            f"CREATE VIEW {schema}.seen AS SELECT person, upper(region) AS region FROM {schema}.visits"
+        )
         session.sql(
             f"CREATE VIEW {schema}.lonely AS SELECT * FROM {schema}.visits"
             f" WHERE NOT EXISTS (SELECT 1 FROM {schema}.visits WHERE person = 999)"
@@ -217,23 +220,35 @@ def test_rows_of_an_rdd_are_those_that_a_program_holds(spark: Spark, clinic: Non
 
 
 def test_listed_functions_are_functions_of_their_arguments(spark: Spark) -> None:
-    """No aggregate, window function or generator of chance is listed; what is no function of SQL is the engine's own."""
+    """No aggregate, window function or generator of chance is listed."""
     registry = spark.session._jsparkSession.sessionState().functionRegistry()
     java = spark.context._jvm
     built_in = java.scala.Some("builtin"), java.scala.Some("system")
     known = {row[0] for row in spark.session.sql("SHOW SYSTEM FUNCTIONS").collect()}
     groups = {}
     for name in private_frames._FUNCTIONS & known:
-        found = registry.lookupFunction(java.org.apache.spark.sql.catalyst.FunctionIdentifier(name, *built_in))
+        found = registry.lookupFunction(
+            java.org.apache.spark.sql.catalyst.FunctionIdentifier(name, *built_in)
+        )
         groups[name] = found.get().getGroup() if found.isDefined() else "built into SQL"
     assert {name for name, group in groups.items() if group not in GROUPS} == set()
     moving = {"rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle", "aes_encrypt"}
     assert not private_frames._FUNCTIONS & moving
-    assert private_frames._FUNCTIONS - known == {"extractansiintervaldays", "likeall", "likeany", "notlikeall"}
+    assert private_frames._FUNCTIONS - known == {
+        *("extractansiintervaldays", "likeall", "likeany", "notlikeall", "notlikeany"),
+        *("timestampadd", "timestampdiff", "try_cast", "varchar"),
+    }
 
 
 GROUPS = {
-    *("array_funcs", "bitwise_funcs", "collection_funcs", "conditional_funcs", "conversion_funcs", "datetime_funcs"),
+    *(
+        "array_funcs",
+        "bitwise_funcs",
+        "collection_funcs",
+        "conditional_funcs",
+        "conversion_funcs",
+        "datetime_funcs",
+    ),
     *("generator_funcs", "hash_funcs", "json_funcs", "map_funcs", "math_funcs", "predicate_funcs"),
     *("string_funcs", "struct_funcs", "url_funcs", "misc_funcs", "built into SQL"),
 }

@@ -92,7 +92,9 @@ def read_plan(session: Any, view: str, name: str, *, private: bool) -> FramePlan
         raise _refused(name, "a Python function" if "EvalPython" in found[1] else f"`{found[1]}`")
     own = {row[0].split(".")[-1].lower() for row in session.sql("SHOW USER FUNCTIONS").collect()}
     written = "\n".join(after for _, after in nodes)
-    if called := next((one for one in sorted(own) if re.search(rf"\b{re.escape(one)}\(", written, re.I)), None):
+    if called := next(
+        (one for one in sorted(own) if re.search(rf"\b{re.escape(one)}\(", written, re.I)), None
+    ):
         raise _refused(name, f"the function `{called}`")
     _check_expressions(session, view, name)
     if private:
@@ -112,7 +114,9 @@ def _nodes(session: Any, view: str, name: str) -> list[tuple[str, str]]:
     be taken for a node, or cause a refusal. No node is ever left out.
     """
     [(text,)] = session.sql(f"EXPLAIN EXTENDED SELECT 1 AS one FROM {unadorned(view)}").collect()
-    lines = [_NODE.fullmatch(line) for line in text.partition(_BEGIN)[2].partition(_END)[0].rstrip().split("\n")]
+    lines = [
+        _NODE.fullmatch(line) for line in text.partition(_BEGIN)[2].partition(_END)[0].rstrip().split("\n")
+    ]
     nodes = [(found[1], found[2] or "") for found in lines if found]
     if len(nodes) < len(lines) or text.count(_END) != 1 or [node for node, _ in nodes[:3]] != _OURS:
         raise _refused(name, "a text or a name of several lines")

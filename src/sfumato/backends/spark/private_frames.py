@@ -1,8 +1,8 @@
 """Private frames: which plans make each of their rows from one row of one stored table.
 
-A frame that people are counted in must give each row to the unit that it names. Where a row is computed from
-one row of one table, it does, as the row of the table does. Where it is computed from several rows (joins,
-subqueries, DISTINCT, EXCEPT), or from where a row lies (`_metadata`), one person's row could change another's.
+Each row of a private frame must belong to the unit that it names. Where a row is computed from one row of one
+table, it does, as the row of the table does. Where it is computed from several rows (joins, subqueries,
+DISTINCT, EXCEPT), or from where a row lies (`_metadata`), one person's row could change another's.
 
 Theorem: each row of a private frame that passes is a function of one row of one stored table.
 Assumes: the engine's functions in `_FUNCTIONS` are functions of their arguments. The engine writes a node at

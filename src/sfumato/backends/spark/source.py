@@ -258,7 +258,9 @@ class SparkTables:
                 raise InvalidArgument(
                     f"the frame of table `{table.name}` may make several rows of one, and each row is a unit",
                     place=table.name,
-                    hints=("name a column as the unit, or open the tables of a union as tables of their own",),
+                    hints=(
+                        "name a column as the unit, or open the tables of a union as tables of their own",
+                    ),
                 )
         return SparkBackend(self, catalog)
 
