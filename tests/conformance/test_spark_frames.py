@@ -68,12 +68,12 @@ MIXED = {  # each row of the answer may say something of person 999
     "recursive": "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) FROM r",
 }
 HIDDEN = {  # names and texts that imitate a plan
-    "an alias of several lines": "SELECT a.cost AS `x#1]\n+- Project [y` FROM visits a JOIN visits b USING (person)",
+    "an alias of several lines": "SELECT cost AS `x#1]\n+- Project [y` FROM visits JOIN seen USING (person)",
     "a heading": "SELECT a.person, '\n\n== Optimized Logical Plan ==\n' AS t FROM visits a JOIN visits b",
     "another heading": "SELECT a.person, '\n== Analyzed Logical Plan ==\none: int\nProject [x]' AS t"
     " FROM visits a JOIN visits b ON b.person = 999",
     "a relation": "SELECT a.person, '] parquet' AS t FROM visits a JOIN visits b ON b.person = 999",
-    "a column": "SELECT person, `] x` FROM (SELECT person, (SELECT max(cost) FROM seen) AS `] x` FROM visits)",
+    "a column": "SELECT `] x` FROM (SELECT *, 1 IN (SELECT person FROM seen) AS `] x` FROM visits)",
 }
 NAMED = {"a join": "a join", "NOT EXISTS": "a subquery", "UNION": "`Distinct`", "a version": "`version("}
 BY_ROW = {
@@ -94,6 +94,7 @@ BY_ROW = {
     "several rows of one": "SELECT person, explode(array(cost, 7)) AS cost FROM visits",
     "in an order": "SELECT /*+ REPARTITION(3) */ * FROM visits ORDER BY cost",
     "a view": "SELECT * FROM seen",
+    "a text that is padded": "SELECT person, trim(region) AS r FROM others",
     "nested": "SELECT a FROM (SELECT person AS a, cost AS b FROM visits) WHERE b > 1",
     "a text of several lines": "SELECT person, 'a\n+- Project [x]' AS t FROM visits",
 }
@@ -103,19 +104,17 @@ BY_ROW = {
 def clinic(spark: Spark) -> Iterator[None]:
     """Two schemas, `with_` and `without` person 999, whose other rows are alike."""
     session = spark.session
-    people = "id % 60 AS person, if(id % 4 = 0, 'north', 'south') AS region, id % 12 AS cost"
+    people = "id % 60 AS person, if(id % 4 = 0, 'north', 'south') AS region, id % 12 AS cost FROM range(120)"
     for schema, more in (("with_", " UNION ALL SELECT 999, 'north', 3"), ("without", "")):
-        session.sql(f"CREATE SCHEMA {schema}")
-        for name in ("visits", "others"):
-            session.sql(f"CREATE TABLE {schema}.{name} USING parquet AS SELECT /*+ COALESCE(1) */ * FROM"
-                        f" (SELECT {people} FROM range(120){more})")  # fmt: skip
-        session.sql(
-            f"CREATE VIEW {schema}.seen AS SELECT person, upper(region) AS region FROM {schema}.visits"
-        )
-        session.sql(
-            f"CREATE VIEW {schema}.lonely AS SELECT * FROM {schema}.visits"
-            f" WHERE NOT EXISTS (SELECT 1 FROM {schema}.visits WHERE person = 999)"
-        )
+        for text in (
+            f"CREATE SCHEMA {schema}",
+            f"CREATE TABLE visits USING parquet AS SELECT /*+ COALESCE(1) */ * FROM (SELECT {people}{more})",
+            "CREATE TABLE others (person BIGINT, region CHAR(9), cost BIGINT) USING parquet",
+            "INSERT INTO others SELECT /*+ COALESCE(1) */ * FROM visits",
+            "CREATE VIEW seen AS SELECT person, upper(region) AS region FROM visits",
+            f"CREATE VIEW lonely AS {MIXED['NOT EXISTS']}",
+        ):
+            _frame(session, schema, text)
     yield
     for schema in ("with_", "without"):
         session.sql(f"DROP SCHEMA {schema} CASCADE")

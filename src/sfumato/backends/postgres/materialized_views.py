@@ -56,11 +56,11 @@ def is_row_by_row(cursor: Any, view: int) -> bool:
 
     Theorem: then each row of the view is a function of one row of one ordinary table, as it was stored.
     Assumes: immutable functions that the server brings itself are functions of their arguments.
-    Proof: the tree has one QUERY and one item in its FROM. It depends on one table, which has no row security,
-    and on no function, operator or type of a user. Its nodes are those of `_NODES`: no join, subquery,
-    aggregate, window, DISTINCT, ORDER BY or sample is there. The clauses of `_EMPTY` are empty. So the query
-    computes a list of expressions of each row that meets a condition. Both read stored columns of that row
-    alone, for the hidden ones (`ctid`) have negative numbers.
+    Proof: the tree has one QUERY and one item in its FROM. It depends on one table, which has no row
+    security, and on no function, operator or type of a user. Its nodes are those of `_NODES`: no join,
+    subquery, aggregate, window, DISTINCT, ORDER BY or sample is there. The clauses of `_EMPTY` are empty. So
+    the query computes a list of expressions of each row that meets a condition. Both read stored columns of
+    that row alone, for the hidden ones (`ctid`) have negative numbers.
     """
     [(rule, tree)] = cursor.execute(_TREE, (view,)).fetchall()
     nodes = _NODE.findall(tree)

@@ -8,7 +8,7 @@ Theorem: each row of a private frame that passes is a function of one row of one
 Assumes: the engine's functions in `_FUNCTIONS` are functions of their arguments. The engine writes a node at
 the beginning of a line, a subquery as `name#1 [`, a column that says where a row lies as `_metadata#1`, and
 any function as `name(`. A plan is written whole (`sessions.pin`). No function of the session has the name of
-a built-in one (`sessions.refuse_hiding`); an unregistered function of Scala that says it has is not seen.
+a built-in one (`sessions.refuse_hiding`); one of Scala that is not registered, or of a catalog, is not seen.
 Proof: by induction over the plan. Each leaf is rows that are stored, or constants. Each node of `_BY_ROW`
 keeps rows, computes them one by one, makes several of one, or appends the rows of its children. Expressions
 read the row alone: those that read more are subqueries, hidden columns and functions, and none is there.
@@ -34,7 +34,7 @@ _BY_ROW = {
 }
 _ROWS = {"HiveTableRelation", "LocalRelation", "LogicalRDD", "OneRowRelation", "Range"}
 _FILES = re.compile(r".*\] (parquet|orc|csv|json|xml|text|avro|binaryFile)")  # a relation, to its end
-_CALL = re.compile(r"[\w.$]+(?=\()")
+_CALL = re.compile(r"[^\s(\[,<:]+(?=\()")
 _READS_MORE = {  # what stands in a line, and what it is
     re.compile(r"#\d+L? \["): "a subquery",
     re.compile(r"\b_+metadata\b"): "`_metadata`, which says where a row lies",
@@ -104,7 +104,7 @@ def check_rows(name: str, nodes: Iterable[tuple[str, str]]) -> None:
             if pattern.search(after):
                 raise _refused(name, what)
         for called in _CALL.findall(after):
-            if called not in _WRITTEN and called.lower() not in _FUNCTIONS:
+            if called not in _WRITTEN and called.lstrip("-~").lower() not in _FUNCTIONS:
                 raise _refused(name, f"`{called}(`, which is not known to be a function of one row")
 
 
