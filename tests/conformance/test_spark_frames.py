@@ -144,7 +144,7 @@ def _depending(session: Any, texts: dict[str, str]) -> set[str]:
 
 @pytest.mark.parametrize(
     ("door", "every"),
-    [("remote", 4), *(pytest.param(door, 1, marks=pytest.mark.soak) for door in ("session", "remote"))],
+    [("remote", 6), *(pytest.param(door, 1, marks=pytest.mark.soak) for door in ("session", "remote"))],
 )
 def test_private_frames_that_say_more_than_one_row_are_refused_and_others_are_not(
     spark: Spark, clinic: None, door: str, every: int

@@ -118,7 +118,8 @@ def _nodes(session: Any, view: str, name: str) -> list[tuple[str, str]]:
         _NODE.fullmatch(line) for line in text.partition(_BEGIN)[2].partition(_END)[0].rstrip().split("\n")
     ]
     nodes = [(found[1], found[2] or "") for found in lines if found]
-    if len(nodes) < len(lines) or text.count(_END) != 1 or [node for node, _ in nodes[:3]] != _OURS:
+    ours = [node.lstrip("~") for node, _ in nodes[:3]]
+    if len(nodes) < len(lines) or text.count(_END) != 1 or ours != _OURS:
         raise _refused(name, "a text or a name of several lines")
     return nodes[3:]
 
