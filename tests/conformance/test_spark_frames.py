@@ -1,4 +1,4 @@
-"""Private frames of Spark: each of their rows is made from one stored row, whoever else has rows."""
+"""Private frames of Spark: each of their rows is made from one stored row."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _TREE = (
     "SELECT r.oid, r.ev_action::text FROM pg_rewrite AS r WHERE r.ev_class = %s AND r.rulename = '_RETURN'"
 )
 _NODE = re.compile(r"(?<!\\)\{(\w+)")
-_NODES = {  # of which each has a value for every row, and reads no other row
+_NODES = {  # parts of a query of one table, and expressions that read one row
     *(
         "QUERY",
         "ALIAS",
