@@ -34,9 +34,9 @@ class SourceOptions(TypedDict, total=False):
     public CSV file is read all the same.) `kinds` has, for each private table, the kinds of columns that are
     declared: in a CSV file all others are text. Tables that are not in it are public.
 
-    Nothing private is ever written to disk. No statement runs for more than `seconds`, or takes more than
-    `memory`, by default four fifths of what the machine has. A question declares `question_memory` of it, by
-    default all of it, and waits until that much is free.
+    This process writes nothing private to disk; servers may write to theirs what they sort. No statement runs
+    for more than `seconds`, or takes more than `memory`, by default four fifths of what the machine has. A
+    question declares `question_memory` of it, by default all of it, and waits until that much is free.
     """
 
     threads: int | None

@@ -10,6 +10,7 @@ what has no value is NULL.
 from __future__ import annotations
 
 import datetime
+import atexit
 import functools
 import json
 import threading
@@ -157,6 +158,7 @@ def _engine(process: int) -> duckdb.DuckDBPyConnection:
     engine = duckdb.connect(":memory:", config=_CONFIG)
     for lock in _LOCKS:
         engine.execute(lock)
+    atexit.register(_engine.cache_clear)  # PyTorch keeps modules; DuckDB lists what is open at the very end
     return engine
 
 

@@ -6,7 +6,8 @@ emptied before its state is chosen; where one is another than was opened, the qu
 
 Ordinary tables, partitioned ones and materialized views are read. A view may compute something else each time
 it is read, and a foreign table is read from another server, whose state no transaction here holds: both are
-refused, also as parts of a table.
+refused, also as parts of a table. A materialized view of people must make each of its rows from one row of
+one table (`materialized_views`).
 
     identity    cluster, database and number of the table, and beside that its name there. A table that is
                 made anew under its name is known again, and so is one that is renamed; a partition goes by
@@ -27,11 +28,12 @@ import hashlib
 import importlib.util
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.backends.postgres.columns import kind_of_type, read_column
+from sfumato.backends.postgres.materialized_views import is_row_by_row
 from sfumato.backends.postgres.role import excess_rights
 from sfumato.backends.postgres.transaction import transaction, unreached
 from sfumato.catalog.catalog import Catalog
@@ -88,6 +90,7 @@ _CLUSTER = (
 _STANDBY = "SELECT pg_is_in_recovery()"
 _REPLAYED = "SELECT pg_last_wal_replay_lsn()::text"
 _COUNTED = "SELECT current_setting('track_counts') = 'on'"
+_AS_TABLE = ("make a table of it, each of whose rows is about one person: CREATE TABLE .. AS SELECT ..",)
 _SNAPSHOT = "SELECT pg_current_snapshot()::text, left(pg_walfile_name(pg_current_wal_lsn()), 8)"
 
 
@@ -99,9 +102,11 @@ class PostgresTables:
         address: str,
         tables: Mapping[str, tuple[str, str]],
         *,
+        private: Collection[str] = (),
         seconds: float = 3600,
         asked: bool = True,
     ) -> None:
+        self._private = private
         self._address = address
         self._seconds = seconds
         self._asked = asked
@@ -164,7 +169,13 @@ class PostgresTables:
             raise InvalidArgument(
                 f"table `{name}` is a view or a foreign table, which may change as it is read",
                 place=name,
-                hints=("CREATE MATERIALIZED VIEW keeps it as it is: name that one",),
+                hints=_AS_TABLE,
+            )
+        if found[1] == "m" and name in self._private and not is_row_by_row(cursor, found[0]):
+            raise InvalidArgument(
+                f"table `{name}` is a materialized view whose rows may be made of rows of several people",
+                place=name,
+                hints=_AS_TABLE,
             )
         self._shapes[name] = shape = _shape(cursor, found)
         _, _, foreign, *columns = shape
@@ -329,7 +340,8 @@ def open_source(
         hint = "one address for all of them; copy what is elsewhere into this database, or into files"
         raise InvalidArgument("these tables are not all of one database", place="tables", hints=(hint,))
     places = {name: origin.place for name, origin in tables.items()}
-    opened = PostgresTables(addresses.pop(), places, seconds=seconds, asked=read)
+    private = kinds if read and kinds is not None else ()
+    opened = PostgresTables(addresses.pop(), places, private=private, seconds=seconds, asked=read)
     if read and opened.excess:
         said = f"this role may do more than read the named tables: {'; '.join(opened.excess)}"
         warnings.warn(f"{said} (see docs/postgres.md)", RoleWarning, stacklevel=5)

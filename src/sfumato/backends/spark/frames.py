@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.backends.spark.dialect import SPARK
+from sfumato.backends.spark.private_frames import check_rows
 from sfumato.errors import InvalidArgument
 
-__all__ = ["FILE", "FramePlan", "contents", "read_plan"]
+__all__ = ["FILE", "FramePlan", "contents", "read_plan", "unadorned"]
 
 FILE = "__sf_file"
 """The column of a view that has what Spark knows of the file of a row."""
@@ -36,7 +37,11 @@ _BY_ROW = (
     "Project", "Repartition", "RepartitionByExpression", "ResolvedHint", "Sort", "Union", "WithCTE",
 )  # fmt: skip
 _PARSED = re.compile(r"\] (csv|json|xml|JDBCRelation)\b")  # the format of a relation, behind its columns
-_NODE = re.compile(r"^[ :+-]*(~?\w+)(.*)$")
+_MANY = ("Generate", "Union")  # one stored row may be several rows behind them
+_NODE = re.compile(r"(?:[ :]  )*(?:[:+]- )?(~?\w+)([ \[].*)?")  # a line of a plan, where the tree is drawn
+_OURS = ["Project", "SubqueryAlias", "View"]  # what stands above a frame where one reads its view
+_BEGIN = "\n== Analyzed Logical Plan ==\none: int\n"
+_END = "\n== Optimized Logical Plan ==\n"
 _MOVING = re.compile(
     r"\b(current_\w+|now|localtimestamp|localtime|session_user|user|UDF|\w*EvalPython)\b ?[\[(]",
     re.IGNORECASE,
@@ -50,11 +55,15 @@ _HINTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FramePlan:
-    """What a frame is computed from: the texts of its leaves, and whether it is them as they are."""
+    """What a frame is computed from: the texts of its leaves, and whether it is them as they are.
+
+    With `many`, one stored row may be several rows of the frame.
+    """
 
     leaves: tuple[str, ...]
     plain: bool
     cached: bool
+    many: bool
 
     @property
     def held(self) -> bool:
@@ -62,33 +71,57 @@ class FramePlan:
         return all(leaf.startswith(_HELD) for leaf in self.leaves)
 
 
-def read_plan(session: Any, view: str, name: str) -> FramePlan:
-    """Read the plan of a frame, a view of our own session; refuse one that may give other rows each time."""
-    [(text,)] = session.sql(f"EXPLAIN EXTENDED SELECT * FROM {view}").collect()
-    analyzed, _, rest = text.partition("== Analyzed Logical Plan ==")[2].partition(
-        "== Optimized Logical Plan =="
-    )
-    lines = analyzed.strip().splitlines()[1:]  # the first names the columns
-    nodes = [found.groups() for line in lines if (found := _NODE.match(line))]
-    inner = nodes[4:] if f"AS {FILE}#" in nodes[3][1] else nodes[3:]  # what is above is ours
-    for node, _ in inner:
+def unadorned(view: str) -> str:
+    """Return the name of the view that has a frame as it is, without the column `FILE`."""
+    return f"{view}_as_it_is"
+
+
+def read_plan(session: Any, view: str, name: str, *, private: bool) -> FramePlan:
+    """Read the plan of a frame, a view of our own session; refuse one that may give other rows each time.
+
+    Of a private frame each row must be made from one stored row: `private_frames` says why.
+    """
+    nodes = _nodes(session, view, name)
+    for node, _ in nodes:
         if node.startswith("~"):
             raise _refused(name, "a stream")
         if node not in (*_STORED, *_HELD, *_SAME, *_BY_ROW):
             raise _refused(name, _NAMES.get(node, node))
+    [(text,)] = session.sql(f"EXPLAIN EXTENDED SELECT * FROM {view}").collect()
     if found := _MOVING.search(text):
         raise _refused(name, "a Python function" if "EvalPython" in found[1] else f"`{found[1]}`")
     own = {row[0].split(".")[-1].lower() for row in session.sql("SHOW USER FUNCTIONS").collect()}
+    written = "\n".join(after for _, after in nodes)
     if called := next(
-        (one for one in sorted(own) if re.search(rf"\b{re.escape(one)}\(", analyzed, re.I)), None
+        (one for one in sorted(own) if re.search(rf"\b{re.escape(one)}\(", written, re.I)), None
     ):
         raise _refused(name, f"the function `{called}`")
     _check_expressions(session, view, name)
+    if private:
+        check_rows(name, nodes)
     return FramePlan(
-        leaves=tuple(f"{node}{_plain(after)}" for node, after in inner if node in (*_STORED, *_HELD)),
-        plain=all(node in (*_STORED, *_SAME) and not _PARSED.search(after) for node, after in inner),
-        cached="InMemoryRelation" in rest,
+        leaves=tuple(f"{node}{_plain(after)}" for node, after in nodes if node in (*_STORED, *_HELD)),
+        plain=all(node in (*_STORED, *_SAME) and not _PARSED.search(after) for node, after in nodes),
+        cached="InMemoryRelation" in text,
+        many=any(node in _MANY for node, _ in nodes),
     )
+
+
+def _nodes(session: Any, view: str, name: str) -> list[tuple[str, str]]:
+    """Return the nodes of a frame's plan as it was analysed, and what the engine writes behind each.
+
+    The engine writes names and texts as they are, also where one has several lines. What such a line adds may
+    be taken for a node, or cause a refusal. No node is ever left out.
+    """
+    [(text,)] = session.sql(f"EXPLAIN EXTENDED SELECT 1 AS one FROM {unadorned(view)}").collect()
+    lines = [
+        _NODE.fullmatch(line) for line in text.partition(_BEGIN)[2].partition(_END)[0].rstrip().split("\n")
+    ]
+    nodes = [(found[1], found[2] or "") for found in lines if found]
+    ours = [node.lstrip("~") for node, _ in nodes[:3]]
+    if len(nodes) < len(lines) or text.count(_END) != 1 or ours != _OURS:
+        raise _refused(name, "a text or a name of several lines")
+    return nodes[3:]
 
 
 _NAMES = {

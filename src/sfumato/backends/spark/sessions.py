@@ -16,10 +16,11 @@ from threading import Timer
 from typing import Any
 
 from sfumato.backends.spark.dialect import SETTINGS
-from sfumato.backends.spark.frames import FILE
+from sfumato.backends.spark.frames import FILE, unadorned
 from sfumato.errors import InvalidArgument
 
 __all__ = [
+    "are_rows_held",
     "cloned",
     "is_frame",
     "of_address",
@@ -51,6 +52,11 @@ _WHOLE_PLANS = {
 }
 _SHORT_PLANS = {"spark.sql.debug.maxToStringFields": "25", "spark.sql.maxPlanStringLength": "1000"}
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_HELD = {  # RDDs whose rows are there already
+    "org.apache.spark.rdd.LocalCheckpointRDD",
+    "org.apache.spark.rdd.ParallelCollectionRDD",
+    "org.apache.spark.rdd.ReliableCheckpointRDD",
+}
 _OURS = ContextVar("ours", default=False)  # whether a statement of ours runs in this thread
 _RETRIES: dict[str, Any] = {
     "max_retries": 3,
@@ -120,10 +126,33 @@ def take_over(own: Any, frame: Any, view: str) -> None:
         plan = frame._jdf.queryExecution().analyzed()
         made = own._jvm.org.apache.spark.sql.classic.Dataset.ofRows(own._jsparkSession, plan)
         taken = DataFrame(made, own)
+    taken.createOrReplaceTempView(unadorned(view))
     try:
         taken.selectExpr("*", f"_metadata AS {FILE}").createOrReplaceTempView(view)
     except Exception:
         taken.createOrReplaceTempView(view)
+
+
+def are_rows_held(own: Any, view: str) -> bool:
+    """Return whether each RDD of a view begins with rows that a program or a checkpoint holds.
+
+    Another RDD reads tables or files each time, by a plan that nobody sees. Connect makes none.
+    """
+    if _is_remote(own):
+        return True
+    leaves = own.table(view)._jdf.queryExecution().analyzed().collectLeaves()
+    waiting = [
+        leaf.rdd()
+        for leaf in map(leaves.apply, range(leaves.size()))
+        if leaf.getClass().getName() == "org.apache.spark.sql.execution.LogicalRDD"
+    ]
+    while waiting:
+        rdd = waiting.pop()
+        above = rdd.dependencies()
+        if above.isEmpty() and rdd.getClass().getName() not in _HELD:
+            return False
+        waiting += [above.apply(at).rdd() for at in range(above.size())]
+    return True
 
 
 def pin(own: Any) -> None:

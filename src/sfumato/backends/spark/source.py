@@ -18,7 +18,7 @@ import hashlib
 import importlib.util
 import itertools
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import local
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,6 +29,7 @@ from sfumato.backends.spark.columns import kind_of_type, read_column
 from sfumato.backends.spark.dialect import SPARK
 from sfumato.backends.spark.frames import FILE, FramePlan, contents, read_plan
 from sfumato.backends.spark.sessions import (
+    are_rows_held,
     cloned,
     is_frame,
     of_address,
@@ -60,8 +61,15 @@ class SparkTables:
     """Open tables, by name: each is a frame of one session."""
 
     def __init__(
-        self, session: Any, frames: Mapping[str, Any], *, seconds: float = 3600, asked: bool = True
+        self,
+        session: Any,
+        frames: Mapping[str, Any],
+        *,
+        private: Collection[str] = (),
+        seconds: float = 3600,
+        asked: bool = True,
     ) -> None:
+        self._private = private
         self._seconds = seconds
         self._asked = asked
         self._closed = False
@@ -92,7 +100,13 @@ class SparkTables:
 
     def _open(self, name: str) -> None:
         view = self._views[name]
-        plan = self._plans[name] = read_plan(self._session, view, name)
+        plan = self._plans[name] = read_plan(self._session, view, name, private=name in self._private)
+        if name in self._private and not are_rows_held(self._session, view):
+            raise InvalidArgument(
+                f"the frame of table `{name}` is made of an RDD that reads tables or files",
+                place=name,
+                hints=("make a table of it, each of whose rows is about one person: saveAsTable(..)",),
+            )
         fields, left_out, selected = [], [], []
         for column in self._session.table(view).schema.fields:
             if column.name == FILE:
@@ -238,6 +252,16 @@ class SparkTables:
         """Return what computes bounded queries from these tables; the engine has threads of its own."""
         from sfumato.backends.spark.backend import SparkBackend
 
+        for table in catalog.tables:
+            rows_are_units = table.unit is not None and table.unit.column is None
+            if rows_are_units and self._plans[table.name].many:
+                raise InvalidArgument(
+                    f"the frame of table `{table.name}` may make several rows of one, and each row is a unit",
+                    place=table.name,
+                    hints=(
+                        "name a column as the unit, or open the tables of a union as tables of their own",
+                    ),
+                )
         return SparkBackend(self, catalog)
 
     @contextmanager
@@ -395,7 +419,8 @@ def open_source(
         lambda: of_address(addresses.pop()), lambda: _unreadable(None)
     )
     frames = {name: one if is_frame(one) else _named(session, one) for name, one in tables.items()}
-    return SparkTables(session, frames, seconds=seconds, asked=read)
+    private = kinds if read and kinds is not None else ()
+    return SparkTables(session, frames, private=private, seconds=seconds, asked=read)
 
 
 def _named(session: Any, origin: DatabaseTable) -> Callable[[], Any]:
