@@ -124,6 +124,8 @@ def _or_nothing(write: Writer, text: str) -> str:
 
 def _cut_together(texts: Sequence[str], most: int) -> str:
     """Return the first code points of texts one behind the other; the engine never holds many of them."""
+    if len(texts) > _AT_ONCE:
+        texts = [f"left({text}, {most})" for text in texts]
     while len(texts) > 1:
         texts = [
             f"left(concat({', '.join(texts[first : first + _AT_ONCE])}), {most})"
