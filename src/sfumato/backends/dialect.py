@@ -23,9 +23,9 @@ The rules, the same for every row and every engine:
   could make one row too large for any memory.
 
 Theorem: no text of one row has more than 2^20 code points and what constants add, at any place of an
-expression. Proof: columns have fewer. Functions that put texts together cut each operand before and the
-result after; `replace` by a longer text and `regexp_replace` of all matches cut before; every other
-function gives as many code points as it takes, fewer, or a constant more.
+expression. Proof: columns have no more. Functions that put texts together take 16 at a time, and cut the
+result; `replace` by a longer text and `regexp_replace` of all matches cut before; every other function
+gives as many code points as it takes, fewer, or a constant more.
 
 No row can ever make an expression fail. What an engine has no words for with this meaning is `Unsupported`.
 """

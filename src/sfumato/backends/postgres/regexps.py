@@ -6,7 +6,7 @@ reads a text by an automaton, in time linear in it. It prefers the longest match
 asked for so, the shortest: what else RE2 would prefer is refused.
 
 Where a match begins, and what a group captures, the engine tries place by place. For `a+b|c` that takes time
-that is quadratic in a text. So what is extracted or replaced by such a pattern is NULL for a text of more than
+quadratic in the text. So what is extracted or replaced by such a pattern is NULL for a text of more than
 4,096 code points: one row takes a tenth of a second at most.
 """
 
