@@ -58,6 +58,10 @@ def test_a_file_and_its_rows_in_memory_are_the_same(tmp_path: Path, dictionary: 
 
 
 def test_the_reader_of_the_engine_errs_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where this fails, another version of the engine is right, and `_misread_texts` can go."""
+    """Where this fails, another version of the engine is right, and `_misread_texts` can go.
+
+    The test of a text's length keeps conditions from the reader; it is left out here.
+    """
+    monkeypatch.setattr(type(DUCKDB), "short_text", type(DUCKDB).plain_text)
     monkeypatch.setattr(engine_files, "_misread_texts", lambda *_: frozenset())
     assert "w IS NULL" in wrongs(tmp_path / "w.parquet", "w", ["a", None], dictionary=False)

@@ -95,3 +95,33 @@ def test_what_is_known_of_a_pattern() -> None:
     assert certain(parsed(r"(\d+)-(\d+)"), 1) and not certain(parsed("(a+)(a*)"), 2)
     assert not certain(parsed("(a|b)+"), 1)  # of several it is the last
     assert empty(parsed("x*")) and empty(parsed("^$")) and not empty(parsed("x+"))
+
+
+STEADY = {  # whether a match is found, and a group captured, in linear time
+    "a+b|c": (False, False), "a+": (True, True), "^a+b": (True, False), r"id=(\d+)": (True, True),
+    "[aeiou]": (True, True), "a+b": (False, False), "(?:ab)+": (False, False), "^(a+)b": (True, False),
+    "a{2,5}x?y*": (True, True), "a+$": (False, False), "^a+b|c": (True, False), "x(a+|b)": (True, True),
+}  # fmt: skip
+
+
+def test_what_takes_more_than_linear_time_is_not_tried_on_long_texts(connection: Any) -> None:
+    """The server tries `a+b|c` at each of a million letters a before a c: for half an hour."""
+    found = {
+        pattern: tuple(regexps._steady(parsed(pattern), captures=one) for one in (False, True))
+        for pattern in STEADY
+    }
+    assert found == STEADY
+    texts = [("a" * number + "c",) for number in (4095, 4096, 2**20 - 1)]
+    asked = [
+        call("regexp_extract", (S, _text("a+b|c"))),
+        call("regexp_replace", (S, _text("a+b|c"), _text("#"))),
+        call("regexp_replace", (S, _text("a+b|c"), _text(""), _text("g"))),
+        call("regexp_extract", (S, _text("a?c"))),
+        call("regexp_extract", (S, _text("(a?)c"), Literal(value=1, kind=Kind.INTEGER))),
+    ]
+    engines = _engines(connection, texts, {"s": Kind.TEXT})
+    listed = ", ".join(engines.dialect.expression(one, engines.names) for one in asked)
+    rows = connection.execute(f"SELECT {listed} FROM t ORDER BY place").fetchall()
+    absent = [[one is None for one in row] for row in rows]
+    assert absent == [[False] * 5, *[[True] * 3 + [False] * 2] * 2]
+    assert not engines.compare(asked[3:]).wrong

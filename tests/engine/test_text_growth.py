@@ -65,3 +65,15 @@ def test_what_is_put_in_is_a_constant() -> None:
     database = sf.connect(frame, name="people", unit="person", max_groups=1, max_rows=1, budget=BUDGET)
     with pytest.raises(sf.errors.QueryRefused, match="must be a constant"):
         database.sql("SELECT COUNT(*) FROM people WHERE REPLACE(name, 'a', name || name) = 'b'", epsilon=1)
+
+
+def test_a_text_of_more_than_a_mebibyte_is_null_and_as_a_name_nobody() -> None:
+    """Two long names that begin alike are not one person: either would change what the other adds."""
+    names = ["ä" * 2**19, "ä" * 2**19 + "b", "ä" * 2**19 + "c", "d"]
+    frame = pd.DataFrame({"person": names, "text": names})
+    for unit, lengths in (("person", [2**19, 1]), (None, [2**19, None, None, 1])):
+        database = sf.connect(frame, name="people", unit=unit, max_groups=9, max_rows=9, budget=BUDGET)
+        asked = "SELECT LENGTH(text) AS n, COUNT(*) FROM people GROUP BY n"
+        [found] = database.backend.run(database.sql(asked, epsilon=1).priced().boundings[0].query).reveal()
+        counts = {key[0]: int(n) for key, n in zip(found.keys, found.measures["m0"], strict=True)}
+        assert counts == {one: lengths.count(one) for one in lengths}

@@ -10,6 +10,9 @@ The rules, the same for every row and every engine:
 * a conversion that is impossible is NULL; dates and timestamps outside the years 1 to 9999 are NULL, and
   so is a text whose zone ends in a colon (`OPEN_ZONE`);
 * positions in texts count code points; one that does not fit into 32 bits is NULL;
+* a text of a column is NULL if it has more than 1,048,576 bytes of UTF-8 (`LONGEST_TEXT`), and a row whose
+  unit is such a text belongs to nobody. Engines compress a text of a gigabyte to a megabyte, and most of
+  their functions fail at it;
 * regular expressions are RE2's, which reads a text in linear time; where none matches, '' is extracted;
 * zero is written without a sign. Engines hold 0.0 and -0.0 for equal, so which of a person's zeros MIN, MAX,
   DISTINCT or GROUP BY keeps is up to the order of rows; nothing that is asked can tell which it was;
@@ -18,6 +21,11 @@ The rules, the same for every row and every engine:
 * `||`, `concat`, `concat_ws` and `replace` cut what they make to 65,536 code points; `replace` and
   `regexp_replace` of all matches read no more of their text than can become that. Else a short question
   could make one row too large for any memory.
+
+Theorem: no text of one row has more than 2^20 code points and what constants add, at any place of an
+expression. Proof: columns have no more. Functions that put texts together take 16 at a time, and cut the
+result; `replace` by a longer text and `regexp_replace` of all matches cut before; every other function
+gives as many code points as it takes, fewer, or a constant more.
 
 No row can ever make an expression fail. What an engine has no words for with this meaning is `Unsupported`.
 """
@@ -30,6 +38,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import ClassVar
 
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind, Value, kind_of
@@ -37,7 +46,7 @@ from sfumato.core.grid import Grid
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Aggregate, Call, Case, Cast, ColumnRef, Expression, Literal
 
-__all__ = ["Arguments", "Dialect", "LONGEST_TERM", "OPEN_ZONE", "Renderer", "Writer"]
+__all__ = ["Arguments", "Dialect", "LONGEST_TERM", "LONGEST_TEXT", "OPEN_ZONE", "Renderer", "Writer"]
 
 OPEN_ZONE = "[0-9.][+-][0-9:]*:$"
 """The end of a text that is no moment: behind it DuckDB 2.0 reads on past the end of the text.
@@ -48,6 +57,9 @@ What is there in memory may be another person's, and a row's value must not depe
 Arguments = tuple[Expression, ...]
 """What a function is called with."""
 
+LONGEST_TEXT = 2**20
+"""Bytes of a column's text in UTF-8; a longer one is NULL."""
+
 LONGEST_TERM = 20_000
 """Characters of an expression that is written several times: nested ones would double and double."""
 
@@ -57,6 +69,8 @@ class Dialect(ABC):
 
     functions: Mapping[str, Renderer]
     """How each function is written; a test holds this against the allow-list itself."""
+    size_of_text: ClassVar[str] = "octet_length"
+    """What the engine calls the number of bytes of a text; it must not read the text."""
 
     # -- values
 
@@ -87,6 +101,11 @@ class Dialect(ABC):
     @abstractmethod
     def plain_text(self, sql: str) -> str:
         """Return a raw column as a text that equals no text but itself."""
+
+    def short_text(self, sql: str) -> str:
+        """Return a raw column as a plain text, NULL if it is longer than `LONGEST_TEXT`."""
+        size = f"{self.size_of_text}(CAST({sql} AS {self.sql_type(Kind.TEXT)}))"
+        return self.plain_text(f"CASE WHEN {size} <= {LONGEST_TEXT} THEN {sql} END")
 
     @abstractmethod
     def unit_aggregate(self, aggregate: Aggregate, write: Writer) -> str:

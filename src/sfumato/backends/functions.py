@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from sfumato.backends.dialect import LONGEST_TERM, Arguments, Renderer, Writer
@@ -25,6 +26,8 @@ __all__ = [
 
 LONGEST = 2**16
 """Code points of a text that was put together; what is longer is cut."""
+
+_AT_ONCE = 16  # texts that are put together before the result is cut; PostgreSQL takes 100
 
 TRUNCATIONS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 """Parts of a date that it is cut to."""
@@ -98,8 +101,37 @@ def with_numbers(name: str, write: Writer, arguments: Arguments, kind: Kind) -> 
     return f"{name}({', '.join(written)})"
 
 
-def _concat(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
-    return f"left({called(name, Kind.TEXT, write, arguments, kind)}, {LONGEST})"
+def _concat(write: Writer, arguments: Arguments, kind: Kind) -> str:
+    """CONCAT: NULL adds nothing."""
+    return _cut_together([_or_nothing(write, write(one, Kind.TEXT)) for one in arguments], LONGEST)
+
+
+def _concat_ws(write: Writer, arguments: Arguments, kind: Kind) -> str:
+    """CONCAT_WS: of many texts, each behind the separator; the first one is taken away again."""
+    if len(arguments) <= _AT_ONCE:
+        return f"left({called('concat_ws', Kind.TEXT, write, arguments, kind)}, {LONGEST})"
+    mark, *texts = (write(one, Kind.TEXT) for one in arguments)
+    mark = f"left({mark}, {LONGEST})"
+    if len(mark) * len(texts) > LONGEST_TERM * _AT_ONCE:
+        raise Unsupported("CONCAT_WS of so many texts with such a long separator")
+    whole = _cut_together([_or_nothing(write, f"({mark} || {text})") for text in texts], 2 * LONGEST)
+    return f"left(substr({whole}, CAST(char_length({mark}) AS INTEGER) + 1), {LONGEST})"
+
+
+def _or_nothing(write: Writer, text: str) -> str:
+    return f"coalesce({text}, {write.dialect.text('')})"
+
+
+def _cut_together(texts: Sequence[str], most: int) -> str:
+    """Return the first code points of texts one behind the other; the engine never holds many of them."""
+    if len(texts) > _AT_ONCE:
+        texts = [f"left({text}, {most})" for text in texts]
+    while len(texts) > 1:
+        texts = [
+            f"left(concat({', '.join(texts[first : first + _AT_ONCE])}), {most})"
+            for first in range(0, len(texts), _AT_ONCE)
+        ]
+    return f"left({texts[0]}, {most})"
 
 
 def _replace(write: Writer, arguments: Arguments, kind: Kind) -> str:
@@ -122,7 +154,8 @@ COMMON: dict[str, Renderer] = {
     "not": partial(form, "(NOT {})", Kind.BOOLEAN),
     "is_null": partial(form, "({} IS NULL)", None),
     "||": partial(form, f"left(({{}} || {{}}), {LONGEST})", Kind.TEXT),
-    **{name: partial(_concat, name) for name in ("concat", "concat_ws")},
+    "concat": _concat,
+    "concat_ws": _concat_ws,
     "replace": _replace,
     "position": partial(form, "CAST(strpos({}, {}) AS BIGINT)", Kind.TEXT),
 }

@@ -266,6 +266,9 @@ class Relations:
         if unit.kind is Kind.INTEGER:
             return Kind.INTEGER, f"CAST({who} AS {self.dialect.sql_type(Kind.INTEGER)})", f"{who} IS NOT NULL"
         named, there = self.dialect.plain_text(who), f"{who} IS NOT NULL"
+        if unit.kind is Kind.TEXT:  # cut, two long names could be one, and one person be two
+            named = self.dialect.normalised(who, unit.kind)
+            there = f"{named} IS NOT NULL"
         if unit.kind.binary:  # there is one zero, and nobody is two people; NaN is nobody
             named = f"CASE WHEN {who} = 0 THEN '0' ELSE {named} END"
             there = f"{self.dialect.normalised(who, unit.kind)} IS NOT NULL"

@@ -41,6 +41,7 @@ _NARROW = {
 
 class _DuckDB(Dialect):
     functions = FUNCTIONS
+    size_of_text = "strlen"
 
     def sql_type(self, kind: Kind) -> str:
         return f"DECIMAL({kind.digits},{kind.scale})" if kind.digits else _TYPES[kind]
@@ -82,7 +83,7 @@ class _DuckDB(Dialect):
             case Kind.DATE | Kind.TIMESTAMP:
                 return self.within_years(sql, kind)
             case Kind.TEXT:
-                return self.plain_text(sql)
+                return self.short_text(sql)
             case _:
                 return f"CAST({sql} AS {self.sql_type(kind)})"
 

@@ -113,7 +113,7 @@ class _Postgres(Dialect):
             case Kind.DATE | Kind.TIMESTAMP:
                 return self.within_years(sql, kind)
             case Kind.TEXT:
-                return self.plain_text(sql)
+                return self.short_text(sql)
             case _ if kind.digits:
                 return f"nullif(CAST({sql} AS {self.sql_type(kind)}), 'NaN'::numeric)"
             case _:

@@ -4,6 +4,10 @@ All sets are written out by code points, so that neither a locale nor a class of
 letter is; the collation "C" makes its word boundaries those of ASCII. Without captured groups the engine
 reads a text by an automaton, in time linear in it. It prefers the longest match, or, of a pattern that is
 asked for so, the shortest: what else RE2 would prefer is refused.
+
+Where a match begins, and what a group captures, the engine tries place by place. For `a+b|c` that takes time
+quadratic in the text. So what is extracted or replaced by such a pattern is NULL for a text of more than
+4,096 code points: one row takes a tenth of a second at most.
 """
 
 from __future__ import annotations
@@ -100,6 +104,49 @@ def _pattern(name: str, tree: Tree, group: int | None, write: Writer) -> str:
     return write.dialect.text(text)
 
 
+_LONGEST = 2**12  # code points of a text that a pattern may take quadratic time for
+
+
+def _endless(tree: Tree) -> bool:
+    """Return whether a part of a pattern is repeated without end."""
+    match tree:
+        case Repeat(inside=inside, most=most):
+            return most is None or _endless(inside)
+        case Group(inside=inside):
+            return _endless(inside)
+        case Sequence(parts=parts) | Alternatives(parts=parts):
+            return any(map(_endless, parts))
+    return False
+
+
+def _steady(tree: Tree, *, captures: bool) -> bool:
+    """Return whether the engine finds a match in time linear in the text.
+
+    Theorem: a pattern that begins at `^` is tried once. Where nothing is repeated without end but one code
+    point at the very end, a try that has read more than the constant length before it has found a match; so
+    each try that fails is short. A captured group is then divided at one of as few places.
+    """
+    match tree:
+        case Alternatives(parts=parts):
+            return all(_steady(part, captures=captures) for part in parts)
+        case Group(inside=inside):
+            return _steady(inside, captures=captures)
+        case Sequence(parts=(Place(name="^"), *_)) if not captures:
+            return True
+        case Sequence(parts=(*before, last)):
+            return not any(map(_endless, before)) and _steady(last, captures=captures)
+        case Repeat(inside=Set()):
+            return True
+    return not _endless(tree)
+
+
+def _searched(tree: Tree, text: str, *, captures: bool = False) -> str:
+    """Return a text in which a pattern is found in good time."""
+    if _steady(tree, captures=captures):
+        return text
+    return bound((text,), lambda x: f"CASE WHEN char_length({x}) <= {_LONGEST} THEN {x} END")
+
+
 def _extract(write: Writer, arguments: Arguments, kind: Kind) -> str:
     """REGEXP_EXTRACT: '' where nothing matches, or where the group does not take part."""
     tree, wanted = _tree(arguments, ""), (*arguments, None)[2]
@@ -112,14 +159,16 @@ def _extract(write: Writer, arguments: Arguments, kind: Kind) -> str:
         part = f"coalesce((regexp_match({x}, {pattern}))[1] COLLATE \"C\", '')"
         return f"CASE WHEN {x} IS NOT NULL THEN {part} END"
 
-    return bound((write(arguments[0], Kind.TEXT),), found)
+    text = _searched(tree, write(arguments[0], Kind.TEXT), captures=group > 0)
+    return bound((text,), found)
 
 
 def _replace(write: Writer, arguments: Arguments, kind: Kind) -> str:
     replacement, options = arguments[2], _options((*arguments, None)[3])
     if not isinstance(replacement, Literal):
         raise Unsupported("replace by a text that is not a constant")
-    tree, text = _tree(arguments, options), write(arguments[0], Kind.TEXT)
+    tree = _tree(arguments, options)
+    text = _searched(tree, write(arguments[0], Kind.TEXT))
     pattern = _pattern("regexp_replace", tree, None, write)
     by = write(replacement, Kind.TEXT)
     if "g" not in options:

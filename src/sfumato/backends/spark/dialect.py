@@ -154,7 +154,7 @@ class _Spark(Dialect):
             case Kind.DATE | Kind.TIMESTAMP:
                 return self.within_years(f"CAST({sql} AS {of_type})", kind)
             case Kind.TEXT:
-                return self.plain_text(sql)
+                return self.short_text(sql)
             case _:
                 return f"CAST({sql} AS {of_type})"
 

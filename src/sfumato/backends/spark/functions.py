@@ -12,7 +12,6 @@ from sfumato.backends.dialect import Arguments, Renderer, Writer
 from sfumato.backends.formats import formatted
 from sfumato.backends.functions import (
     COMMON,
-    LONGEST,
     TRUNCATIONS,
     common,
     digits_of,
@@ -266,11 +265,6 @@ def _trimmed(side: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
     return f"trim({side} {write.dialect.text(spaces())} FROM {write(arguments[0], Kind.TEXT)})"
 
 
-def _concat(write: Writer, arguments: Arguments, kind: Kind) -> str:
-    listed = ", ".join(f"coalesce({write(argument, Kind.TEXT)}, '')" for argument in arguments)
-    return f"left(concat({listed}), {LONGEST})"
-
-
 def _like(write: Writer, arguments: Arguments, kind: Kind) -> str:
     return _matched(write, write(arguments[0], Kind.TEXT), arguments[1])
 
@@ -485,7 +479,6 @@ FUNCTIONS: dict[str, Renderer] = {
         for name, side in (("trim", "BOTH"), ("ltrim", "LEADING"), ("rtrim", "TRAILING"))
     },
     "length": partial(form, "CAST(char_length({}) AS BIGINT)", Kind.TEXT),
-    "concat": _concat,
     "position": partial(form, "CAST(instr({}, {}) AS BIGINT)", Kind.TEXT),
     "contains": partial(form, "contains({}, {})", Kind.TEXT),
     "starts_with": partial(form, "startswith({}, {})", Kind.TEXT),
