@@ -9,8 +9,8 @@ what has no value is NULL.
 
 from __future__ import annotations
 
-import datetime
 import atexit
+import datetime
 import functools
 import json
 import threading
