@@ -17,6 +17,7 @@ from typing import Any
 
 from sfumato.backends.spark.dialect import SETTINGS
 from sfumato.backends.spark.frames import FILE
+from sfumato.backends.spark.stored_files import READING
 from sfumato.errors import InvalidArgument
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
 
 _PINNED = {
     **SETTINGS,
+    **READING,
     "spark.sql.path.enabled": "false",  # SET PATH may put functions and tables before built-in ones and views
     "spark.sql.functionResolution.sessionOrder": "second",
     "spark.sql.ansi.enforceReservedKeywords": "false",
