@@ -4,9 +4,6 @@ A type that is not listed has no kind. Its columns are left out, and questions a
 `char(n)`, whose texts equal others with more spaces, texts with a collation, intervals, times of day,
 arrays, maps, structs, binary data. A TIMESTAMP is the moment in UTC. A text that is not UTF-8 is NULL: made
 valid, two names could become one. A decimal with more digits than its type, which files can hold, is NULL.
-
-No condition on a binary number reaches a reader: statistics of files leave out NaN and tell -0.0 from 0.0.
-With them it would depend on other people's rows whether a row counts.
 """
 
 from __future__ import annotations
@@ -54,8 +51,6 @@ def read_column(name: str, of_type: str) -> str:
             return f"CAST({column} AS BIGINT) AS {column}"
         case Kind.TEXT:
             return f"try_validate_utf8({column}) AS {column}"
-        case Kind.FLOAT | Kind.REAL:
-            return f"nanvl({column}, CAST('NaN' AS {of_type})) AS {column}"
         case Kind.TIMESTAMP if of_type == "timestamp":
             return f"CAST({column} AS TIMESTAMP_NTZ) AS {column}"
     if kind is not None and 0 < kind.digits <= _UNCHECKED:

@@ -122,11 +122,11 @@ def _check_expressions(session: Any, view: str, name: str) -> None:
         raise _refused(name, "chance, on the order of rows or on the place of files") if chance else failure
 
 
-def contents(session: Any, view: str, columns: Iterable[str]) -> tuple[str, ...]:
-    """Return the number of rows, and hashes of them in any order: each column of each row is computed."""
+def contents(session: Any, view: str, columns: Iterable[str]) -> str:
+    """Return a hash of all rows, in whatever order they come: every column of every row is computed."""
     listed = ", ".join(f"{SPARK.quoted(one)}, {SPARK.quoted(one)} IS NULL" for one in columns)
     each = f"xxhash64({listed})"
     [row] = session.sql(
         f"SELECT count(*), sum(CAST({each} AS DECIMAL(38,0))), bit_xor({each}) FROM {view}"
     ).collect()
-    return tuple(map(str, row))
+    return repr(tuple(map(str, row)))

@@ -17,7 +17,6 @@ from typing import Any
 
 from sfumato.backends.spark.dialect import SETTINGS
 from sfumato.backends.spark.frames import FILE
-from sfumato.backends.spark.stored_files import READING
 from sfumato.errors import InvalidArgument
 
 __all__ = [
@@ -34,7 +33,6 @@ __all__ = [
 
 _PINNED = {
     **SETTINGS,
-    **READING,
     "spark.sql.path.enabled": "false",  # SET PATH may put functions and tables before built-in ones and views
     "spark.sql.functionResolution.sessionOrder": "second",
     "spark.sql.ansi.enforceReservedKeywords": "false",
@@ -48,10 +46,15 @@ _FASTER = {  # no meaning depends on it
     "spark.sql.inMemoryColumnarStorage.compressed": "false",  # what is kept is read once or twice
 }
 _WHOLE_PLANS = {
+    "spark.sql.maxMetadataStringLength": str(2**31 - 16),
     "spark.sql.debug.maxToStringFields": "100000",
     "spark.sql.maxPlanStringLength": str(2**31 - 16),
 }
-_SHORT_PLANS = {"spark.sql.debug.maxToStringFields": "25", "spark.sql.maxPlanStringLength": "1000"}
+_SHORT_PLANS = {
+    "spark.sql.maxMetadataStringLength": "100",
+    "spark.sql.debug.maxToStringFields": "25",
+    "spark.sql.maxPlanStringLength": "1000",
+}
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _OURS = ContextVar("ours", default=False)  # whether a statement of ours runs in this thread
 _RETRIES: dict[str, Any] = {

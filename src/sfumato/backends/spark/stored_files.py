@@ -9,14 +9,18 @@ one bit would answer any condition about the person of that value, at nearly no 
 
 Theorem: once a table is open, no stored value decides whether a question fails.
 Assumes: files are what they were at opening (`SparkTables` looks before each charge and after each reading);
-a reader decodes a column of a row group in the same way each time, under the same settings.
-Proof: opening reads all columns that can be asked about, without a condition. Filter pushdown and runtime
-filters are off (`READING`), so that each reader reads every row group that the frame itself needs. Each value
-enters a hash, so that no column is pruned and no value stays undecoded. What fails on a value fails then: the
-table is not opened, whatever anybody asks. Columns of the types that can be asked about are always read by
-the same reader, so that a question decodes a part of what was decoded at opening, in the same way. A reader
-that is told to pass over errors (`ignoreCorruptFiles`, an option of a frame that its plan does not show)
-returns fewer rows than files have: the number of rows that are read without any column must be the same.
+a reader decodes a column of a row group in the same way each time. Readers of a classic frame have the
+settings of the session in which it was made, which stay as they were.
+Proof: opening reads all columns that can be asked about, without a condition, so that no row group is left
+out. Each value enters a hash, so that no column is pruned and no value stays undecoded. What fails on a
+value fails then: the table is not opened, whatever anybody asks. A question decodes a part of what was
+decoded at opening. Where a frame computes, a question may need rows that the frame leaves out: a reader of
+ours reads all files of such a frame, too. A reader that is told to pass over errors (`ignoreCorruptFiles`,
+an option that no plan shows) returns fewer rows than are read without any column, and is refused.
+
+A frame may have conditions, and Spark passes over row groups by those. Statistics leave out NaN, and
+dictionaries tell -0.0 from 0.0: it would depend on other people's rows whether a row is one of the frame's.
+So conditions of frames on binary numbers are refused where they reach a reader. Of questions none does.
 """
 
 from __future__ import annotations
@@ -30,38 +34,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sfumato.backends.files import refuse_drift
+from sfumato.backends.spark.dialect import SPARK
 from sfumato.backends.spark.frames import FILE, FramePlan, contents
 from sfumato.errors import InvalidArgument
 
-__all__ = ["READING", "StoredFiles", "compare_schemas", "read_whole"]
-
-READING = {
-    "spark.sql.parquet.filterPushdown": "false",
-    "spark.sql.parquet.aggregatePushdown": "false",
-    "spark.sql.parquet.recordLevelFilter.enabled": "false",
-    "spark.sql.parquet.enableVectorizedReader": "true",
-    "spark.sql.parquet.enableNestedColumnVectorizedReader": "true",
-    "spark.sql.orc.filterPushdown": "false",
-    "spark.sql.orc.aggregatePushdown": "false",
-    "spark.sql.orc.enableVectorizedReader": "true",
-    "spark.sql.orc.enableNestedColumnVectorizedReader": "true",
-    "spark.sql.avro.filterPushdown.enabled": "false",
-    "spark.sql.csv.filterPushdown.enabled": "false",
-    "spark.sql.json.filterPushdown.enabled": "false",
-    "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
-    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
-    "spark.sql.optimizer.runtimeFilter.semiJoinReduction.enabled": "false",
-}
-"""Settings by which a statement reads all rows of the files that it needs, each column by the same reader.
-
-Statistics of row groups leave out NaN, and dictionaries tell -0.0 from 0.0. With pushdown, whether a row
-counts would depend on the rows of other people in its row group.
-"""
+__all__ = ["StoredFiles", "compare_schemas", "read_whole"]
 
 _WITH_SCHEMAS = ("parquet", "orc", "avro")
 _FORMAT = re.compile(r"(?:^RelationV2(\w+) |(?:^Relation|\s)(\w+)$)")
 _LETTERS = re.compile(r"(?:var)?char\(\d+\)")
 _UNHASHED = re.compile(r"\b(?:map|variant|void|interval)\b")
+_BINARY = re.compile(r"([^<>,:]+):(?:float|double)\b")
+_PUSHED = re.compile(r"PushedFilters: \[(.*?)\], .*?ReadSchema: (.*)")
+_WHETHER_NULL = re.compile(r"Is(?:Not)?Null\((?:`[^`]*`|[^`(),]*)\)")
 _THREADS = 8
 
 
@@ -98,7 +83,9 @@ def compare_schemas(
         first = groups.get(key) or StoredFiles(of_format=of_format, paths=(), columns=own)
         refuse_drift(name, place, first.columns, own)
         groups[key] = replace(first, paths=(*first.paths, path))
-    if plan.plain and groups:
+    if not plan.plain:
+        _refuse_pushed(session, name, view)
+    elif groups:
         _compare_declared(session, name, view, next(iter(groups.values())))
     return tuple(groups.values())
 
@@ -118,6 +105,23 @@ def _compare_declared(session: Any, name: str, view: str, stored: StoredFiles) -
             )
 
 
+def _refuse_pushed(session: Any, name: str, view: str) -> None:
+    """Refuse a frame with a condition on a binary number that reaches a reader of files."""
+    [(text,)] = session.sql(f"EXPLAIN SELECT * FROM {view}").collect()
+    for pushed, schema in _PUSHED.findall(text):
+        conditions = _WHETHER_NULL.sub("", pushed)
+        for column in _BINARY.findall(schema):
+            if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", conditions):
+                raise InvalidArgument(
+                    f"the frame of table `{name}` has a condition on the binary number `{column}`",
+                    place=name,
+                    hints=(
+                        "files say nothing of NaN: whether a row counts would depend on other rows",
+                        "ask with the condition, or compare a computed value: frame.where('x + 0 > 5')",
+                    ),
+                )
+
+
 def read_whole(
     session: Any,
     name: str,
@@ -132,25 +136,29 @@ def read_whole(
     Rows that are computed are read twice. Their files are read by a reader of ours, too: rows that the frame
     leaves out may be reached by a question, and a reader with the options of the frame may hide errors.
     """
-    first = contents(session, selected, columns)
-    if not plan.plain:
-        for one in stored:
-            _read_files(session, one)
-        if contents(session, selected, columns) != first:
-            raise InvalidArgument(
-                f"the frame of table `{name}` has other rows each time it is read",
-                place=name,
-                hints=("write it as a table and give that: frame.write.saveAsTable(..)",),
-            )
-        return repr(first)
-    [(rows,)] = session.sql(f"SELECT count(*) FROM {view}").collect()
-    if stored and str(rows) != first[0]:
-        raise InvalidArgument(
-            f"the frame of table `{name}` passes over errors in its files",
-            place=name,
-            hints=("read the files without the option ignoreCorruptFiles",),
+    if plan.plain:
+        listed = ", ".join(map(SPARK.quoted, columns))
+        reading = f"SELECT count(*), bit_xor(xxhash64({listed})) FROM {selected}"
+        (rows, _), (counted,) = (
+            session.sql(text).first() for text in (reading, f"SELECT count(*) FROM {view}")
         )
-    return ""
+        if stored and rows != counted:
+            raise InvalidArgument(
+                f"the frame of table `{name}` passes over errors in its files",
+                place=name,
+                hints=("read the files without the option ignoreCorruptFiles",),
+            )
+        return ""
+    for one in stored:
+        _read_files(session, one)
+    first, again = (contents(session, selected, columns) for _ in range(2))
+    if first != again:
+        raise InvalidArgument(
+            f"the frame of table `{name}` has other rows each time it is read",
+            place=name,
+            hints=("write it as a table and give that: frame.write.saveAsTable(..)",),
+        )
+    return first
 
 
 def _read_files(session: Any, stored: StoredFiles) -> None:
