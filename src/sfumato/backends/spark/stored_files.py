@@ -45,7 +45,7 @@ _FORMAT = re.compile(r"(?:^RelationV2(\w+) |(?:^Relation|\s)(\w+)$)")
 _LETTERS = re.compile(r"(?:var)?char\(\d+\)")
 _UNHASHED = re.compile(r"\b(?:map|variant|void|interval)\b")
 _BINARY = re.compile(r"([^<>,:]+):(?:float|double)\b")
-_PUSHED = re.compile(r"PushedFilters: \[(.*?)\], .*?ReadSchema: (.*)")
+_PUSHED = re.compile(r"PushedFilters: (.*?)ReadSchema: ([^\n]*)", re.DOTALL)
 _WHETHER_NULL = re.compile(r"Is(?:Not)?Null\([^(),]*\)")
 _THREADS = 8
 
@@ -108,18 +108,18 @@ def _compare_declared(session: Any, name: str, view: str, stored: StoredFiles) -
 def _refuse_pushed(session: Any, name: str, view: str) -> None:
     """Refuse a frame with a condition on a binary number that reaches a reader of files."""
     [(text,)] = session.sql(f"EXPLAIN SELECT * FROM {view}").collect()
-    for pushed, schema in _PUSHED.findall(text.replace("`", "")):
-        conditions = _WHETHER_NULL.sub("", pushed)
-        for column in _BINARY.findall(schema):
-            if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", conditions):
-                raise InvalidArgument(
-                    f"the frame of table `{name}` has a condition on the binary number `{column}`",
-                    place=name,
-                    hints=(
-                        "files say nothing of NaN: whether a row counts would depend on other rows",
-                        "ask with the condition, or compare a computed value: frame.where('x + 0 > 5')",
-                    ),
-                )
+    found = _PUSHED.findall(text.replace("`", ""))
+    conditions = _WHETHER_NULL.sub("", " ".join(pushed for pushed, _ in found))
+    for column in _BINARY.findall(" ".join(schema for _, schema in found)):
+        if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", conditions):
+            raise InvalidArgument(
+                f"the frame of table `{name}` has a condition on the binary number `{column}`",
+                place=name,
+                hints=(
+                    "files say nothing of NaN: whether a row counts would depend on other rows",
+                    "ask with the condition, or compare a computed value: frame.where('x + 0 > 5')",
+                ),
+            )
 
 
 def read_whole(
