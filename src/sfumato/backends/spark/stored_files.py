@@ -40,6 +40,7 @@ from sfumato.errors import InvalidArgument
 
 __all__ = ["StoredFiles", "compare_schemas", "read_whole"]
 
+_RELATIONS = ("Relation", "HiveTableRelation")
 _WITH_SCHEMAS = ("parquet", "orc", "avro")
 _FORMAT = re.compile(r"(?:^RelationV2(\w+) |(?:^Relation|\s)(\w+)$)")
 _LETTERS = re.compile(r"(?:var)?char\(\d+\)")
@@ -67,7 +68,7 @@ def compare_schemas(
     Spark itself reads the schema of each file. Files of one relation are compared with each other. Of several
     relations the files of each folder are.
     """
-    formats = {found for leaf in plan.leaves if (found := _format(leaf))}
+    formats = {_format(leaf) for leaf in plan.leaves if leaf.startswith(_RELATIONS)}
     known = [(place, path, found) for place, path in enumerate(paths) if (found := _of_path(path, formats))]
 
     def columns(path: str, of_format: str) -> dict[str, str]:
@@ -180,7 +181,7 @@ def _format(leaf: str) -> str | None:
     return (found[1] or found[2]).lower() if found else None
 
 
-def _of_path(path: str, formats: Collection[str]) -> str | None:
+def _of_path(path: str, formats: Collection[str | None]) -> str | None:
     """Return the format of a file that says its schema; None: it has none, or its name does not tell.
 
     >>> _of_path("/t/part-0", {"orc"}), _of_path("/t/part-0.snappy.parquet", {"orc", "parquet", "csv"})
