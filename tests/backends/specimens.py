@@ -10,7 +10,7 @@ import datetime
 import decimal
 import random
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,11 +160,17 @@ def _specimens() -> Iterator[Specimen]:
 SPECIMENS = tuple(_specimens())
 
 
-def generated(seed: int, folder: Path) -> Case:
+def generated(
+    seed: int,
+    folder: Path,
+    *,
+    forms: Sequence[str] = FORMS,
+    specimens: Sequence[Specimen] = SPECIMENS,
+) -> Case:
     """Return a case that is drawn from a seed: a form, some specimens, and what differs between its files."""
     chance = random.Random(seed)
-    form = FORMS[seed % len(FORMS)]
-    chosen = chance.sample(SPECIMENS, 7)
+    form = forms[seed % len(forms)]
+    chosen = chance.sample(specimens, min(7, len(specimens)))
     ids = [1, 2, 3, 4, 1]
     rows = [[one.ordinary[place % 3] for place in range(len(ids))] for one in chosen]
     many = chance.randint(1, 3)
@@ -178,7 +184,7 @@ def generated(seed: int, folder: Path) -> Case:
         tables.append(held)
     kept = [name for name in tables[0] if all(_holds(form, held[name]) for held in tables)]
     label = f"{seed} {form}: {', '.join(one.name for one in chosen)}"
-    drift = DRIFTS[seed // len(FORMS) % len(DRIFTS)]
+    drift = DRIFTS[seed // len(forms) % len(DRIFTS)]
     sources = []
     for which, held in enumerate(tables):
         there = folder / f"{seed}-{which}"
@@ -263,9 +269,8 @@ def _parquet(held: dict[str, Any], folder: Path, drift: str | None, seed: int) -
     table = _table(held)
     options = {"compression": random.Random(seed).choice(["snappy", "none", "zstd"]), "version": "2.6"}
     if drift is None:
-        parquet.write_table(
-            table, folder / "t.parquet", row_group_size=2 if seed % 3 == 0 else 100, **options
-        )
+        rows = (2, 5, 100)[seed % 3]  # 5: the extreme person has a row group of their own
+        parquet.write_table(table, folder / "t.parquet", row_group_size=rows, **options)
         return folder / "t.parquet"
     first, second = table[:3], table[3:]  # the extreme person is in the second
     if drift == "order":

@@ -8,6 +8,7 @@ question fails in the engine: every type that opens is total.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def asked(table: Table) -> list[str]:
     return [*questions, *([f"SELECT {', '.join(numbers)} FROM t"] if numbers else [])]
 
 
-def outcome(source: Any, case: Case) -> list[Any]:
+def outcome(source: Any, case: Case, asked: Callable[[Table], list[str]] = asked) -> list[Any]:
     """Return all that whoever opens a source and asks about it can see, but for the answers."""
     budget = sf.Budget(epsilon=1e9, delta=1e-3, rule="pure")
     try:

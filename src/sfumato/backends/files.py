@@ -8,7 +8,7 @@ import hashlib
 import os
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from gzip import GzipFile
 from pathlib import Path
@@ -16,7 +16,15 @@ from pathlib import Path
 from sfumato.catalog.table import Field
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Files", "ending", "found_files", "headers_of", "path_identity", "state_here"]
+__all__ = [
+    "Files",
+    "ending",
+    "found_files",
+    "headers_of",
+    "path_identity",
+    "refuse_drift",
+    "state_here",
+]
 
 _ENDS = 1 << 16
 _STEP, _COARSE = 20_000_000, 2_000_000_000  # of a file system's clock, in nanoseconds
@@ -186,6 +194,23 @@ def _ends(path: str) -> str:
 def _digest(path: str) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def refuse_drift(name: str, place: int, first: Mapping[str, str], found: Mapping[str, str]) -> None:
+    """Refuse a file of a table whose columns or types are not those of the first file."""
+    differing = first.keys() ^ found.keys() or {one for one in first if first[one] != found[one]}
+    if not differing:
+        return
+    column = min(differing)
+    if column in found and column in first:
+        what = f"has `{column}` as {found[column]}, and the first file as {first[column]}"
+    else:
+        what = f"{'lacks' if column in first else 'has'} the column `{column}`"
+    raise InvalidArgument(
+        f"the files of table `{name}` differ: file {place + 1} {what}",
+        place=f"{name}.{column}",
+        hints=("write all files with the same columns and types", "or open them as tables of their own"),
+    )
 
 
 def headers_of(paths: Sequence[str], name: str) -> list[tuple[tuple[str, ...], str]]:

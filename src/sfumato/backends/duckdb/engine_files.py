@@ -15,7 +15,7 @@ from typing import Any
 
 from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.backends.duckdb.views import check_view
-from sfumato.backends.files import headers_of
+from sfumato.backends.files import headers_of, refuse_drift
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import UnsupportedColumn
@@ -63,9 +63,8 @@ def parquet_table(connection: Any, name: str, paths: tuple[str, ...]) -> EngineT
     first: dict[str, tuple[str, bool]] = {}
     for place, path in enumerate(paths):
         found = _parquet_columns(connection, name, path)
-        if place and found != first:
-            _refuse_drift(name, place, first, found)
         first = first or found
+        refuse_drift(name, place, _described(first), _described(found))
     quoted = tuple(map(quoted_path, paths))
     listed = ", ".join(map(DUCKDB.constant, quoted))
     # What a file says of the numbers in it leaves out NaN: the engine must not take it for all there is.
@@ -146,6 +145,12 @@ def _parquet_columns(connection: Any, name: str, path: str) -> dict[str, tuple[s
     }
 
 
+def _described(columns: Mapping[str, tuple[str, bool]]) -> dict[str, str]:
+    return {
+        one: f"{of_type} in milliseconds" if coarse else of_type for one, (of_type, coarse) in columns.items()
+    }
+
+
 def _children(schema: list[Any]) -> Any:
     """Yield the columns of a schema that is listed in depth: the root, then each column and what it holds."""
     below = 0
@@ -153,24 +158,6 @@ def _children(schema: list[Any]) -> Any:
         if not below:
             yield row
         below = max(0, below - 1) + (row[1] or 0)
-
-
-def _refuse_drift(
-    name: str, place: int, first: Mapping[str, tuple[str, bool]], found: Mapping[str, tuple[str, bool]]
-) -> None:
-    others = first.keys() ^ found.keys() or {column for column in first if first[column] != found[column]}
-    column = min(others)
-    if column not in found or column not in first:
-        what = f"{'lacks' if column in first else 'has'} the column `{column}`"
-    elif found[column][0] == first[column][0]:
-        what = f"has `{column}` in another resolution than the first file"
-    else:
-        what = f"has `{column}` as {found[column][0]}, and the first file as {first[column][0]}"
-    raise InvalidArgument(
-        f"the files of table `{name}` differ: file {place + 1} {what}",
-        place=f"{name}.{column}",
-        hints=("write all files with the same columns and types", "or open them as tables of their own"),
-    )
 
 
 # -- CSV ------------------------------------------------------------------------------------

@@ -47,10 +47,15 @@ _FASTER = {  # no meaning depends on it
     "spark.sql.inMemoryColumnarStorage.compressed": "false",  # what is kept is read once or twice
 }
 _WHOLE_PLANS = {
+    "spark.sql.maxMetadataStringLength": str(2**31 - 16),
     "spark.sql.debug.maxToStringFields": "100000",
     "spark.sql.maxPlanStringLength": str(2**31 - 16),
 }
-_SHORT_PLANS = {"spark.sql.debug.maxToStringFields": "25", "spark.sql.maxPlanStringLength": "1000"}
+_SHORT_PLANS = {
+    "spark.sql.maxMetadataStringLength": "100",
+    "spark.sql.debug.maxToStringFields": "25",
+    "spark.sql.maxPlanStringLength": "1000",
+}
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _HELD = {  # RDDs whose rows are there already
     "org.apache.spark.rdd.LocalCheckpointRDD",

@@ -27,7 +27,7 @@ from urllib.parse import unquote, urlsplit
 from sfumato.backends.files import path_identity, state_here
 from sfumato.backends.spark.columns import kind_of_type, read_column
 from sfumato.backends.spark.dialect import SPARK
-from sfumato.backends.spark.frames import FILE, FramePlan, contents, read_plan
+from sfumato.backends.spark.frames import FILE, FramePlan, read_plan
 from sfumato.backends.spark.sessions import (
     are_rows_held,
     cloned,
@@ -40,6 +40,7 @@ from sfumato.backends.spark.sessions import (
     stopped_after,
     take_over,
 )
+from sfumato.backends.spark.stored_files import compare_schemas, read_whole
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.database_table import DatabaseTable
 from sfumato.catalog.kind import Kind
@@ -133,16 +134,10 @@ class SparkTables:
                 hints=("nothing tells when they change: frame.unpersist(), or spark.catalog.clearCache()",),
             )
         state = self._file_states([name])[name]
-        if not plan.plain and self._asked:
+        stored = compare_schemas(self._session, name, view, plan, self._files[name])
+        if self._asked:
             columns = [field.name for field in fields]
-            first, again = (contents(self._session, self._stored[name], columns) for _ in range(2))
-            if first != again:
-                raise InvalidArgument(
-                    f"the frame of table `{name}` has other rows each time it is read",
-                    place=name,
-                    hints=("write it as a table and give that: frame.write.saveAsTable(..)",),
-                )
-            state += first
+            state += read_whole(self._session, name, view, self._stored[name], columns, plan, stored)
         if not self._files[name] and not plan.held:
             state += secrets.token_hex()
         self._states[name] = state
