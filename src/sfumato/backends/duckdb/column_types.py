@@ -4,6 +4,8 @@ A column is read as it is, or through a conversion that has a result for every v
 resolution become TIMESTAMP, and those beyond the years 1 to 9999 become NULL *before* they are converted.
 The order matters: `TRY_CAST` of a far TIMESTAMP_S or TIMESTAMP_MS is an internal error of the engine, after
 which it answers nothing more. A moment with a time zone is the moment in UTC, whatever zone the machine has.
+A Parquet file may hold a decimal with more digits than its type has. The engine reads it as it is, and can fail
+where two decimals are compared. So such a decimal becomes NULL.
 
 A type that is not listed here has no kind. Its columns are left out, and questions about them are refused
 by name.
@@ -12,10 +14,11 @@ by name.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Context, Decimal
 
 from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.catalog.identifiers import identifier
-from sfumato.catalog.kind import Kind
+from sfumato.catalog.kind import MOST_DIGITS, Kind
 from sfumato.catalog.table import Field, UnsupportedColumn
 
 __all__ = ["is_rounded", "kind_of_type", "readable_columns"]
@@ -32,6 +35,7 @@ _KINDS = {
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), Kind.TIMESTAMP),
     **dict.fromkeys(("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"), Kind.TIMESTAMP),
 }
+_EXACTLY = Context(prec=MOST_DIGITS)
 _YEARS = ("0001-01-01 00:00:00", "9999-12-31 23:59:59")
 _NANOSECONDS = ("1677-09-22 00:00:00", "2262-04-11 00:00:00")  # whole days that 64 bits of them can name
 _MOMENTS = {
@@ -86,6 +90,11 @@ def is_rounded(of_type: str) -> bool:
 
 def _total(column: str, of_type: str) -> str:
     """Return a column of a type of the engine's as a value that every row has."""
+    kind = kind_of_type(of_type)
+    if kind is not None and kind.digits:
+        most = f"{Decimal(10**kind.digits - 1).scaleb(-kind.scale, _EXACTLY):f}"
+        held = DUCKDB.within(column, f"'-{most}'::{of_type}", f"'{most}'::{of_type}")
+        return f"{held} AS {column}"
     if of_type not in _MOMENTS:
         return column
     converted, (first, last) = _MOMENTS[of_type]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from sfumato.backends.duckdb.column_types import kind_of_type
 from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.backends.duckdb.views import check_view
 from sfumato.backends.files import headers_of
@@ -22,6 +23,8 @@ from sfumato.catalog.table import UnsupportedColumn
 from sfumato.errors import InvalidArgument
 
 __all__ = ["EngineTable", "attached_table", "csv_table", "parquet_table", "quoted_path", "table_row"]
+
+_DECIMALS = ((4, 2), (9, 4), (18, 8), (38, 16))  # up to how many digits the engine holds in how many bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +64,11 @@ def quoted_path(path: str) -> str:
 def parquet_table(connection: Any, name: str, paths: tuple[str, ...]) -> EngineTable:
     """Return the table that Parquet files hold together; refuse files whose columns or types differ."""
     first: dict[str, tuple[str, bool]] = {}
+    wide = False
     for place, path in enumerate(paths):
-        found = _parquet_columns(connection, name, path)
+        schema = _parquet_schema(connection, name, path)
+        found = _parquet_columns(connection, path, schema)
+        wide = wide or any(_is_wide_decimal(one, found) for one in schema)
         if place and found != first:
             _refuse_drift(name, place, first, found)
         first = first or found
@@ -77,7 +83,7 @@ def parquet_table(connection: Any, name: str, paths: tuple[str, ...]) -> EngineT
         columns=tuple((column, of_type) for column, (of_type, _) in first.items()),
         paths=quoted,
         row=_parquet_row(connection, quoted, first),
-        whole=any(coarse for _, coarse in first.values()),
+        whole=wide or any(coarse for _, coarse in first.values()),
     )
 
 
@@ -117,25 +123,31 @@ def _misread_texts(connection: Any, quoted: str) -> frozenset[str]:
     return frozenset(column for (column,) in found)
 
 
-def _parquet_columns(connection: Any, name: str, path: str) -> dict[str, tuple[str, bool]]:
+def _parquet_schema(connection: Any, name: str, path: str) -> list[Any]:
+    """Return what one file says of its columns, without what they hold; refuse two of one name."""
+    found = connection.execute(
+        "SELECT name, num_children, type, converted_type, logical_type, type_length"
+        f" FROM parquet_schema({DUCKDB.constant(quoted_path(path))})"
+    ).fetchall()
+    own = list(_children(found))
+    if len({str(column).lower() for column, *_ in own}) != len(own):
+        raise InvalidArgument(f"the file of table `{name}` has two columns of one name", place=name)
+    return own
+
+
+def _parquet_columns(connection: Any, path: str, schema: list[Any]) -> dict[str, tuple[str, bool]]:
     """Return the columns of one file: their types, and whether they hold moments that are not read safely.
 
     The engine converts milliseconds to microseconds as it reads, and fails where that overflows. Microseconds
     are read as they are, nanoseconds have a type of their own, and 96 bits are cut.
     """
-    quoted = DUCKDB.constant(quoted_path(path))
     described = connection.execute(
-        f"DESCRIBE SELECT * FROM read_parquet([{quoted}], hive_partitioning = false)"
+        f"DESCRIBE SELECT * FROM read_parquet([{DUCKDB.constant(quoted_path(path))}],"
+        " hive_partitioning = false)"
     ).fetchall()
-    schema = connection.execute(
-        f"SELECT name, num_children, type, converted_type, logical_type FROM parquet_schema({quoted})"
-    ).fetchall()
-    own = list(_children(schema))
-    if len({str(column).lower() for column, *_ in own}) != len(own):
-        raise InvalidArgument(f"the file of table `{name}` has two columns of one name", place=name)
     safe = {
         column
-        for column, _, stored, converted, logical in own
+        for column, _, stored, converted, logical, _ in schema
         if stored == "INT96"
         or converted == "TIMESTAMP_MICROS"
         or any(unit in str(logical) for unit in ("MicroSeconds()", "NanoSeconds()"))
@@ -144,6 +156,19 @@ def _parquet_columns(connection: Any, name: str, path: str) -> dict[str, tuple[s
         column: (of_type, of_type.startswith("TIMESTAMP") and column not in safe)
         for column, of_type, *_ in described
     }
+
+
+def _is_wide_decimal(stored: Any, columns: Mapping[str, tuple[str, bool]]) -> bool:
+    """Return whether a column is a decimal in more bytes than the engine's integer for its digits has.
+
+    The engine's reader fails at a value that this integer cannot hold.
+    """
+    column, _, of_type, _, _, length = stored
+    kind = kind_of_type(columns[column][0]) if column in columns else None
+    if kind is None or not kind.digits or of_type not in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
+        return False
+    held = next(size for digits, size in _DECIMALS if kind.digits <= digits)
+    return of_type == "BYTE_ARRAY" or int(length) > held
 
 
 def _children(schema: list[Any]) -> Any:
