@@ -4,8 +4,8 @@ A column is read as it is, or through a conversion that has a result for every v
 resolution become TIMESTAMP, and those beyond the years 1 to 9999 become NULL *before* they are converted.
 The order matters: `TRY_CAST` of a far TIMESTAMP_S or TIMESTAMP_MS is an internal error of the engine, after
 which it answers nothing more. A moment with a time zone is the moment in UTC, whatever zone the machine has.
-A Parquet file may hold a decimal with more digits than its type has. The engine reads it as it is, and can fail
-where two decimals are compared. So such a decimal becomes NULL.
+A Parquet file may hold a decimal with more digits than its type has. The engine reads it as it is, and can
+fail where two decimals are compared. So such a decimal becomes NULL.
 
 A type that is not listed here has no kind. Its columns are left out, and questions about them are refused
 by name.

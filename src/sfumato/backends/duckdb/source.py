@@ -29,8 +29,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -47,12 +47,13 @@ from sfumato.backends.duckdb.engine_files import (
     parquet_table,
     table_row,
 )
+from sfumato.backends.duckdb.engine_limits import within_limits
 from sfumato.backends.files import Files, ending, found_files
 from sfumato.backends.relations import PART, ROW, numbered_table
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
-from sfumato.catalog.resources import late_opening, memory_bytes
+from sfumato.catalog.resources import memory_bytes
 from sfumato.catalog.table import Field, UnsupportedColumn
 from sfumato.core.entropy import process_id
 from sfumato.errors import EngineStopped, InvalidArgument, Unsupported
@@ -168,13 +169,13 @@ class DuckDBTables:
                 hints=("name people by a number or a text", "or by moments in microseconds"),
             )
         if column in self._unread.get(table, ()):
+            broken = InvalidArgument(
+                f"table `{table}` has a text in `{column}` that is not UTF-8, and names people by it",
+                place=table,
+                hints=("write the file anew, with its texts as UTF-8",),
+            )
             cursor = self._connection.cursor()
-            if not _are_texts(lambda sql: cursor.execute(sql).fetchall(), table, [column]):
-                raise InvalidArgument(
-                    f"table `{table}` has a text in `{column}` that is not UTF-8, and names people by it",
-                    place=table,
-                    hints=("write the file anew, with its texts as UTF-8",),
-                )
+            within_limits(lambda: cursor.execute(_whole_texts(table, [column])).fetchall(), broken)
             self._unread[table] = self._unread[table] - {column}
 
     def make_texts_readable(self, sql: str) -> None:
@@ -192,11 +193,21 @@ class DuckDBTables:
                 named = [one for one in columns if identifier(one) in sql]
                 if not named or identifier(table) not in sql:
                     continue
-                if _are_texts(lambda text: with_engine(self.cursor(), lambda at: at.one(text)), table, named):
+                if self._are_texts(table, named):
                     self._unread[table] = columns.difference(named)
                 else:
                     self._replace_texts(table)
                     self._unread[table] = frozenset()
+
+    def _are_texts(self, table: str, columns: Iterable[str]) -> bool:
+        """Return whether all texts of some columns are UTF-8, as far as the engine can tell."""
+        import duckdb
+
+        try:
+            with_engine(self.cursor(), lambda engine: engine.one(_whole_texts(table, columns)))
+        except duckdb.Error:
+            return False
+        return True
 
     def _replace_texts(self, table: str) -> None:
         """Read a table of Parquet files anew, and what is not UTF-8 in any of its texts as question marks."""
@@ -321,20 +332,6 @@ class DuckDBTables:
         return selected
 
 
-@contextmanager
-def _in_time() -> Iterator[None]:
-    """Say by name what ends a statement of the opening."""
-    import duckdb
-
-    late = False
-    try:
-        yield
-    except duckdb.InterruptException:
-        late = True
-    if late:  # raised here: the text of the other error may quote the data
-        raise late_opening()
-
-
 def open_source(
     tables: Mapping[str, Any],
     *,
@@ -346,18 +343,36 @@ def open_source(
     kinds: Mapping[str, Mapping[str, Kind]] | None = None,
 ) -> DuckDBTables:
     """Open tables by name; what the options mean is said by `backends.registry`."""
-    import duckdb
-
     given = {"threads": threads, "memory_limit": memory, "max_execution_time": max(1, round(1000 * seconds))}
     configuration = _CONFIGURATION | {name: value for name, value in given.items() if value is not None}
-    with _in_time(), ExitStack() as refused:
+    question = None if question_memory is None else memory_bytes(question_memory, "question_memory")
+
+    def opened() -> DuckDBTables:
+        return _opened(tables, configuration, question, seconds, kinds or {}, read=read)
+
+    return within_limits(opened)
+
+
+def _opened(
+    tables: Mapping[str, Any],
+    configuration: dict[str, Any],
+    question: int | None,
+    seconds: float,
+    kinds: Mapping[str, Mapping[str, Kind]],
+    *,
+    read: bool,
+) -> DuckDBTables:
+    """Open tables in a connection of their own; `question` is the memory that a question declares."""
+    import duckdb
+
+    with ExitStack() as refused:
         connection = refused.enter_context(duckdb.connect(":memory:", config=configuration))
         connection.execute("SET GLOBAL TimeZone = 'UTC'")  # not of this connection alone: cursors have it too
         objects: dict[str, Copied] = {}
         files: dict[str, Files] = {}
         known: dict[str, EngineTable] = {}
         for number, (name, origin) in enumerate(tables.items()):
-            declared = (kinds or {}).get(name)
+            declared = kinds.get(name)
             if not _is_path(origin):
                 from sfumato.backends.duckdb.copies import copied
 
@@ -372,9 +387,8 @@ def open_source(
                 from sfumato.backends.duckdb.copies import copied_files
 
                 objects[name] = copied_files(name, files[name].paths, known[name].columns)
-        question = None if question_memory is None else memory_bytes(question_memory, "question_memory")
         limit = memory_of(connection)
-        if memory is None:
+        if "memory_limit" not in configuration:
             note_process_memory(limit)
         admission = Admission(limit, question=question, wait=seconds)
         source = DuckDBTables(connection, objects, files, admission, asked=read)
@@ -435,8 +449,6 @@ def _open_files(
     read: bool,
 ) -> EngineTable:
     """Return the table that files hold, as the engine reads them."""
-    import duckdb
-
     endings = {ending(path) for path in paths}
     if len(endings) > 1 or endings - {"parquet", "csv", "duckdb"} or ("duckdb" in endings and len(paths) > 1):
         raise InvalidArgument(
@@ -444,40 +456,38 @@ def _open_files(
             place=name,
             hints=("files end in .parquet, .csv or .duckdb, all of them alike; a DuckDB file stands alone",),
         )
-    try:
+    hints = ["is it a whole file of the format that its name says?"]
+    if endings == {"duckdb"}:
+        hints.append("is it open for writing, in a program or in this one? close it there")
+    unreadable = InvalidArgument(f"the file of table `{name}` cannot be read", place=name, hints=tuple(hints))
+
+    def opened() -> EngineTable:
         if endings == {"parquet"}:
             return parquet_table(connection, name, paths)
         if endings == {"csv"}:
             return csv_table(connection, name, paths, number, kinds, read=read)
         return attached_table(connection, name, paths[0], number, private=read and kinds is not None)
-    except duckdb.Error:
-        pass
-    raise InvalidArgument(  # raised here: the engine's own text may quote the data, and a context keeps it
-        f"the file of table `{name}` cannot be read",
-        place=name,
-        hints=("is it a whole file of the format that its name says?",),
-    )
+
+    return within_limits(opened, unreadable)
 
 
 def _copied_view(connection: Any, name: str, view: EngineTable, number: int) -> EngineTable:
     """Return the rows of a view as they are now, in a table of the engine's."""
-    import duckdb
-
-    table = f"__view{number}"
-    try:
-        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM {view.sql}")
-        rows = f"SELECT count(*), sum(hash(rows)), bit_xor(hash(rows)) FROM {table} AS rows"
-        row = table_row(column for column, _ in view.columns)
-        return replace(
-            view, sql=table, row=row, view=False, contents=repr(connection.execute(rows).fetchone())
-        )
-    except duckdb.Error:
-        pass
-    raise InvalidArgument(  # raised here, as above
+    uncomputed = InvalidArgument(
         f"the view `{name}` cannot be computed",
         place=name,
         hints=("something in it fails at a value: make a table of it, and see at which",),
     )
+    table = f"__view{number}"
+
+    def copied() -> EngineTable:
+        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM {view.sql}")
+        rows = f"SELECT count(*), sum(hash(rows)), bit_xor(hash(rows)) FROM {table} AS rows"
+        contents = repr(connection.execute(rows).fetchone())
+        row = table_row(column for column, _ in view.columns)
+        return replace(view, sql=table, row=row, view=False, contents=contents)
+
+    return within_limits(copied, uncomputed)
 
 
 def _numbers(table: EngineTable) -> str:
@@ -494,18 +504,14 @@ def _unfiltered(selected: Iterable[str], texts: Iterable[str]) -> list[str]:
     return [f"TRY({column}) AS {column}" if column in named else column for column in selected]
 
 
-def _are_texts(run: Callable[[str], object], table: str, columns: Iterable[str]) -> bool:
-    """Return whether all texts of some columns are UTF-8."""
-    import duckdb
+def _whole_texts(table: str, columns: Iterable[str]) -> str:
+    """Return a SELECT that fails if a text in some columns is not UTF-8.
 
-    # The engine checks a text when it reads it whole, which a comparison makes it do.
+    The engine checks a text when it reads it whole, which a comparison makes it do.
+    """
     texts = map(identifier, sorted(columns))
     read = ", ".join(f"count(CASE WHEN CAST({text} AS VARCHAR) < 'A' THEN 1 END)" for text in texts)
-    try:
-        run(f"SELECT {read} FROM {identifier(table)}")
-    except duckdb.Error:
-        return False
-    return True
+    return f"SELECT {read} FROM {identifier(table)}"
 
 
 class _Cursor:
