@@ -13,7 +13,7 @@ by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from decimal import Context, Decimal
 
 from sfumato.backends.duckdb.dialect import DUCKDB
@@ -65,9 +65,13 @@ def kind_of_type(of_type: str) -> Kind | None:
 
 
 def readable_columns(
-    described: Iterable[tuple[str, str]],
+    described: Iterable[tuple[str, str]], unfiltered: Collection[str] = ()
 ) -> tuple[list[str], list[Field], list[UnsupportedColumn]]:
-    """Return what to select of a table with these columns and types, its fields, and what is left out."""
+    """Return what to select of a table with these columns and types, its fields, and what is left out.
+
+    Conditions on `unfiltered` columns are applied after the columns are read. `TRY` of a column is the
+    column, and the engine hands no condition on it to the reader of a file, nor believes what the file says.
+    """
     selected, fields, left_out = [], [], []
     for name, of_type in described:
         kind = kind_of_type(of_type)
@@ -75,7 +79,8 @@ def readable_columns(
             left_out.append(UnsupportedColumn(name=name, of_type=_family(of_type)))
             continue
         fields.append(Field(name=name, kind=kind))
-        selected.append(_total(identifier(name), of_type))
+        column = identifier(name)
+        selected.append(_total(column, f"TRY({column})" if name in unfiltered else column, of_type))
     return selected, fields, left_out
 
 
@@ -88,18 +93,17 @@ def is_rounded(of_type: str) -> bool:
     return of_type in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
 
 
-def _total(column: str, of_type: str) -> str:
-    """Return a column of a type of the engine's as a value that every row has."""
+def _total(name: str, column: str, of_type: str) -> str:
+    """Return a column of a type of the engine's as a value that every row has, under a name."""
     kind = kind_of_type(of_type)
+    converted = "{}"
     if kind is not None and kind.digits:
-        most = f"{Decimal(10**kind.digits - 1).scaleb(-kind.scale, _EXACTLY):f}"
-        held = DUCKDB.within(column, f"'-{most}'::{of_type}", f"'{most}'::{of_type}")
-        return f"{held} AS {column}"
-    if of_type not in _MOMENTS:
-        return column
-    converted, (first, last) = _MOMENTS[of_type]
-    near = DUCKDB.within(column, f"'{first}'::{of_type}", f"'{last}'::{of_type}")
-    return f"{converted.format(near)} AS {column}"
+        last = f"{Decimal(10**kind.digits - 1).scaleb(-kind.scale, _EXACTLY):f}"
+        column = DUCKDB.within(column, f"'-{last}'::{of_type}", f"'{last}'::{of_type}")
+    elif of_type in _MOMENTS:
+        converted, (first, last) = _MOMENTS[of_type]
+        column = DUCKDB.within(column, f"'{first}'::{of_type}", f"'{last}'::{of_type}")
+    return name if column == name else f"{converted.format(column)} AS {name}"
 
 
 def _family(of_type: str) -> str:

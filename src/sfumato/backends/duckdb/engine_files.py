@@ -46,7 +46,7 @@ class EngineTable:
     view: bool = False
     contents: str = ""
     replacing: str = ""  # of Parquet files: what reads bytes that are not UTF-8 as question marks
-    misread: frozenset[str] = frozenset()  # texts that the engine's reader would filter wrongly
+    misread: frozenset[str] = frozenset()  # columns that the engine's reader would filter wrongly
 
 
 def quoted_path(path: str) -> str:
@@ -79,7 +79,7 @@ def parquet_table(connection: Any, name: str, paths: tuple[str, ...]) -> EngineT
     return EngineTable(
         sql=f"{reader})",
         replacing=f"{reader}, utf8_validation = 'replace')",
-        misread=frozenset().union(*(_misread_texts(connection, path) for path in quoted)),
+        misread=frozenset().union(*(_misread_columns(connection, path) for path in quoted)),
         columns=tuple((column, of_type) for column, (of_type, _) in first.items()),
         paths=quoted,
         row=_parquet_row(connection, quoted, first),
@@ -100,12 +100,15 @@ def _parquet_row(connection: Any, quoted: tuple[str, ...], columns: Iterable[str
     return f"file_row_number + {list(accumulate(sizes[:-1], initial=0))}[CAST(file_index AS BIGINT) + 1]"
 
 
-def _misread_texts(connection: Any, quoted: str) -> frozenset[str]:
-    """Return the texts of a file that have NULLs, and are not all written by way of a dictionary.
+def _misread_columns(connection: Any, quoted: str) -> frozenset[str]:
+    """Return the columns of a file in which the engine's reader would skip rows that a condition holds for.
 
-    Where all other texts of some rows are one, and a condition holds for NULL, the engine's reader (DuckDB
-    2.0) takes all of these rows for NULL. So it would depend on other people's rows what a row says. Where
-    the engine fails to tell, at a far moment for example, it is all texts.
+    These are texts that have NULLs, and are not all written by way of a dictionary. Where all other texts of
+    some rows are one, and a condition holds for NULL, the reader (DuckDB 2.0) takes all of these rows for
+    NULL. They are also columns with statistics of the first form of the format alone, `min` and `max`. Their
+    writers ordered texts, decimals and unsigned numbers in other ways than the reader, so that one person's
+    `é` hides all rows beside it. So it would depend on other people's rows what a row says. Where the engine
+    fails to tell, at a far moment for example, it is all columns.
     """
     import duckdb
 
@@ -113,13 +116,13 @@ def _misread_texts(connection: Any, quoted: str) -> frozenset[str]:
     try:
         found = connection.execute(
             f"SELECT DISTINCT path_in_schema FROM parquet_metadata({file})"
-            " WHERE type = 'BYTE_ARRAY' AND coalesce(stats_null_count, 1) > 0"
-            " AND NOT coalesce(contains(encodings, 'DICTIONARY'), FALSE)"
+            " WHERE (type = 'BYTE_ARRAY' AND coalesce(stats_null_count, 1) > 0"
+            " AND NOT coalesce(contains(encodings, 'DICTIONARY'), FALSE))"
+            " OR (coalesce(stats_min, stats_max) IS NOT NULL"
+            " AND coalesce(stats_min_value, stats_max_value) IS NULL)"
         ).fetchall()
     except duckdb.Error:
-        found = connection.execute(
-            f"SELECT name FROM parquet_schema({file}) WHERE type = 'BYTE_ARRAY'"
-        ).fetchall()
+        found = connection.execute(f"SELECT name FROM parquet_schema({file})").fetchall()
     return frozenset(column for (column,) in found)
 
 

@@ -212,8 +212,8 @@ class DuckDBTables:
     def _replace_texts(self, table: str) -> None:
         """Read a table of Parquet files anew, and what is not UTF-8 in any of its texts as question marks."""
         known = self._parquet[table]
-        texts = (one.name for one in self._fields[table] if one.kind is Kind.TEXT)
-        listed = ", ".join(_unfiltered(readable_columns(known.columns)[0], texts))
+        texts = {one.name for one in self._fields[table] if one.kind is Kind.TEXT}
+        listed = ", ".join(readable_columns(known.columns, texts | known.misread)[0])
         cursor = self._connection.cursor()
         cursor.execute(
             f"CREATE OR REPLACE VIEW {identifier(table)} AS SELECT {listed} FROM {known.replacing}"
@@ -311,7 +311,7 @@ class DuckDBTables:
 
     def _show(self, name: str, table: EngineTable) -> None:
         """Give a table of the engine's the name that it is asked under; leave out what has no kind."""
-        selected = ", ".join(_unfiltered(self._note(name, table.columns, table.left_out), table.misread))
+        selected = ", ".join(self._note(name, table.columns, table.left_out, table.misread))
         self._connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {selected} FROM {table.sql}")
         if table.contents:
             self._contents[name] = table.contents
@@ -320,10 +320,14 @@ class DuckDBTables:
             self._row_views[name] = f"CREATE VIEW {identifier(numbered_table(name))} AS {rows}"
 
     def _note(
-        self, name: str, described: Iterable[tuple[str, str]], left_out: tuple[UnsupportedColumn, ...]
+        self,
+        name: str,
+        described: Iterable[tuple[str, str]],
+        left_out: tuple[UnsupportedColumn, ...],
+        unfiltered: frozenset[str] = frozenset(),
     ) -> list[str]:
         columns = list(described)
-        selected, fields, more = readable_columns(columns)
+        selected, fields, more = readable_columns(columns, unfiltered)
         rounded = frozenset(column for column, of_type in columns if is_rounded(of_type))
         self._rounded[name] = self._rounded.get(name, frozenset()) | rounded
         if not fields:
@@ -493,15 +497,6 @@ def _copied_view(connection: Any, name: str, view: EngineTable, number: int) -> 
 def _numbers(table: EngineTable) -> str:
     """Return the number of a row, and that of the file that it is in."""
     return f"{table.row} AS {ROW}, {'file_index' if table.replacing else '0'} AS {PART}"
-
-
-def _unfiltered(selected: Iterable[str], texts: Iterable[str]) -> list[str]:
-    """Return what is selected of a table, with texts that conditions are applied to after they are read.
-
-    `TRY` of a column is the column, and the engine hands no condition on it to the reader of a file.
-    """
-    named = {identifier(text) for text in texts}
-    return [f"TRY({column}) AS {column}" if column in named else column for column in selected]
 
 
 def _whole_texts(table: str, columns: Iterable[str]) -> str:
