@@ -562,3 +562,11 @@ def test_no_error_is_raised_while_another_is_handled() -> None:
             if isinstance(node, ast.ExceptHandler):
                 raised = [one for one in ast.walk(node) if isinstance(one, ast.Raise)]
                 assert not raised, f"{path}:{raised[0].lineno}"
+            if isinstance(node, ast.FunctionDef) and "contextmanager" in map(
+                ast.unparse, node.decorator_list
+            ):
+                caught = [one for one in ast.walk(node) if isinstance(one, ast.Try) and one.handlers]
+                said = (
+                    f"{path}:{node.lineno}: what it raises after a `yield` has the caller's error as context"
+                )
+                assert not any(isinstance(part, ast.Yield) for one in caught for part in ast.walk(one)), said

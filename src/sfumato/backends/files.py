@@ -47,7 +47,7 @@ class Files:
 
         Theorem: a change after this look changes a stamp, unless it is made through memory that is mapped.
         Assumes: the system's clock is not set back, and has steps of `_STEP` at most, or of `_COARSE` where
-        its times are whole seconds.
+        its times are whole seconds. No link or folder on the path leads elsewhere and back between two looks.
         Proof: the last change of each file lies more than a step back (`_wait_a_step`).
         """
         whole = whole and all(ending(path) == "csv" for path in paths)

@@ -3,14 +3,14 @@
     a path          Parquet (also a pattern or a list of paths), CSV, a DuckDB file
     an object       an Arrow table, batch, reader or dataset, a pandas or polars DataFrame, a DuckDB relation
 
-Parquet and DuckDB files are read in place, and read only. A CSV file is read whole when it is opened, so
-that its types hold for every row and no question can stumble over a later one; so is a view of a DuckDB
-file (`views`), and a Parquet file with timestamps in milliseconds, which the engine's reader converts and
-may fail at. A text of a Parquet file that is not UTF-8 would let just those questions fail that come across
-it. So texts are looked through before a question first reads their column (`make_texts_readable`). If there
-is such a text, the table is read anew: each byte that is not UTF-8 is a question mark. Names of units are
-looked through when the table is opened, and refused: two people could become one. Objects are copied: who
-changes one later changes another table.
+Parquet and DuckDB files are read in place, and read only. A CSV file is read whole when it is opened, so that
+its types hold for every row and no question can stumble over a later one; so is a view of a DuckDB file
+(`views`), and a Parquet file with timestamps in milliseconds, or with decimals in more bytes than their
+digits need, which the engine's reader converts and may fail at. A text of a Parquet file that is not UTF-8
+would let just those questions fail that come across it. So texts are looked through before a question first
+reads their column (`make_texts_readable`). If there is such a text, the table is read anew: each byte that is
+not UTF-8 is a question mark. Names of units are looked through when the table is opened, and refused: two
+people could become one. Objects are copied: who changes one later changes another table.
 Afterwards the connection has no access to files other than these, no extensions, no
 replacement of names by Python variables, and its settings are locked. Its time zone is UTC on any machine.
 
