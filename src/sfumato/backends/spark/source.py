@@ -53,6 +53,9 @@ __all__ = ["Cursor", "SparkTables", "open_source", "reads"]
 
 _T = TypeVar("_T")
 _NUMBERS = itertools.count()
+_SURE_DIGITS = (
+    18  # up to so many, Spark reads any decimal of a file; above it fails where one has more digits
+)
 _PADDED = "__CHAR_VARCHAR_TYPE_STRING"  # where a frame says that a text is CHAR(n)
 
 
@@ -129,6 +132,9 @@ class SparkTables:
                     hints=("write it as a table and give that: frame.write.saveAsTable(..)",),
                 )
             state += first
+        wide = [field.name for field in fields if field.kind.digits > _SURE_DIGITS]
+        if plan.plain and self._asked and wide:
+            contents(self._session, self._stored[name], wide)
         if not self._files[name] and not plan.held:
             state += secrets.token_hex()
         self._states[name] = state
