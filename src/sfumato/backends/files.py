@@ -145,7 +145,7 @@ def found_files(origin: str | Path | Sequence[str | Path], name: str) -> tuple[s
         raise InvalidArgument(
             f"the files of table `{name}` have one file twice",
             place=name,
-            hints=("name each file once, and no link to it beside it", "or remove what overlaps in patterns"),
+            hints=("name each file once, and no link to it", "let no two patterns find the same file"),
         )
     return files
 

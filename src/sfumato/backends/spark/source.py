@@ -53,9 +53,7 @@ __all__ = ["Cursor", "SparkTables", "open_source", "reads"]
 
 _T = TypeVar("_T")
 _NUMBERS = itertools.count()
-_SURE_DIGITS = (
-    18  # up to so many, Spark reads any decimal of a file; above it fails where one has more digits
-)
+_SURE_DIGITS = 18  # of a decimal: Spark fails at one with more digits than its type only above these
 _PADDED = "__CHAR_VARCHAR_TYPE_STRING"  # where a frame says that a text is CHAR(n)
 
 
