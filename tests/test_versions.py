@@ -275,6 +275,19 @@ def test_a_duckdb_file_with_commits_beside_it_is_refused(tmp_path: Path) -> None
         assert sorted(rows) == [(1980, 20), (1981, 30)], "opened and closed, the file has them"
 
 
+@pytest.mark.parametrize("name", ["peo?ple.duckdb", "?.duckdb", "a?b?c.db"])
+def test_commits_are_seen_under_the_name_that_the_engine_gives_them(tmp_path: Path, name: str) -> None:
+    """It writes `.wal` before the first question mark of a path, wherever that is."""
+    path = engine_file(tmp_path / name)
+    with closing(open_tables({"people": path})) as opened:
+        in_engine(path, MOVED, killed=True)
+        with pytest.raises(InvalidArgument, match="has changed since it was opened"):
+            opened.check()
+    assert not (tmp_path / f"{name}.wal").exists()
+    with pytest.raises(InvalidArgument, match="committed and not yet in the file"):
+        open_tables({"people": path})
+
+
 def test_commits_that_appear_beside_a_duckdb_file_are_refused_before_the_charge(tmp_path: Path) -> None:
     path = engine_file(tmp_path / "people.duckdb")
     old = connect(tmp_path, path)

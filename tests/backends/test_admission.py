@@ -6,11 +6,13 @@ import math
 import os
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import psycopg
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
 import sfumato as sf
@@ -177,7 +179,42 @@ def test_an_opening_that_takes_too_long_is_refused_by_name(monkeypatch: pytest.M
     monkeypatch.setattr(DuckDBTables, "_describe", late)
     with pytest.raises(InvalidArgument, match="longer than `seconds`") as refused:
         open_tables({"people": pa.table({"who": [1, 2]})})
-    assert "secret" not in str(refused.value)
+    assert "secret" not in str(refused.value) and refused.value.__context__ is None
+
+
+ENDINGS = {
+    "longer than `seconds`": duckdb.InterruptException("INTERRUPT Error: secret"),
+    "more than `memory`": duckdb.OutOfMemoryException("Out of Memory Error: secret"),
+}
+
+
+@pytest.mark.parametrize("said", ENDINGS)
+@pytest.mark.parametrize("step", ["file", "view", "names"])
+def test_limits_are_not_called_broken_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, said: str
+) -> None:
+    """A file that was slow to open was called unreadable, and its names of people no UTF-8."""
+    path = tmp_path / "people.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 'a' AS who; CREATE VIEW people AS FROM t")
+    if step == "names":
+        parquet.write_table(pa.table({"who": ["a"]}), path := tmp_path / "people.parquet")
+
+    def ended(*_: object, **__: object) -> None:
+        raise ENDINGS[said]
+
+    place = {"file": "attached_table", "view": "table_row", "names": "_whole_texts"}[step]
+    monkeypatch.setattr(f"sfumato.backends.duckdb.source.{place}", ended)
+    with pytest.raises(InvalidArgument, match=said) as refused:
+        sf.connect(path, name="people", unit="who", budget=sf.Budget(epsilon=1))
+    assert "secret" not in str(refused.value) and refused.value.__context__ is None
+
+
+def test_a_duckdb_file_that_is_open_for_writing_is_refused_by_that_name(tmp_path: Path) -> None:
+    with duckdb.connect(str(path := tmp_path / "people.duckdb")) as connection:
+        connection.execute("CREATE TABLE people AS SELECT 1 AS who; CHECKPOINT")
+        with pytest.raises(InvalidArgument, match="open for writing"):
+            open_tables({"people": path})
 
 
 def test_a_server_that_takes_too_long_to_open_is_not_called_unreachable(

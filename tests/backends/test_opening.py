@@ -111,6 +111,33 @@ def test_the_index_of_a_data_frame_is_left_out(tmp_path: Path, kinds: Any) -> No
     assert rows == [(7, "a"), (8, "b")]
 
 
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_no_file_is_read_twice(tmp_path: Path, form: str) -> None:
+    """Where each row is a unit by itself, one person would count as two, and be charged as one."""
+    (tmp_path / "in").mkdir()
+    path, link, name = tmp_path / f"a.{form}", tmp_path / "in" / f"b.{form}", tmp_path / "in" / f"c.{form}"
+    if form == "parquet":
+        parquet.write_table(pa.table({"id": [1]}), path)
+    else:
+        path.write_text("id\n1\n")
+    link.symlink_to(path)
+    name.hardlink_to(path)
+    twice = [path, path], [path, f"{tmp_path}/*.{form}"], [path, link], [path, name], f"{tmp_path}/in/*"
+    for origin in twice:
+        assert "one file twice" in str(refusal(lambda origin=origin: open_tables({"t": origin})))
+    name.unlink()
+    link.unlink()
+    assert content(f"{tmp_path}/**/**/*.{form}") == [(1,)], "one pattern finds a file on two ways"
+
+
+def test_each_path_and_pattern_names_a_file(tmp_path: Path) -> None:
+    """A file that is missing among others would be people that are missing, and nobody would know."""
+    parquet.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    for missing in ("b.parquet", "b*.parquet", ""):
+        error = refusal(lambda missing=missing: open_tables({"t": [tmp_path / "a.parquet", missing]}))
+        assert "there is no file for table `t`" in str(error) and "a.parquet" not in error.message
+
+
 # -- exactly the named file, exactly its own columns ------------------------------------------
 
 
@@ -129,8 +156,9 @@ def test_a_path_is_no_pattern_for_the_engine(tmp_path: Path, form: str) -> None:
     for name, number in names.items():
         assert content(tmp_path / f"{name}.{form}") == [(number,)], name
         if form != "duckdb":
-            both = [tmp_path / f"{name}.{form}", tmp_path / f"v1.{form}"]
-            assert content(both) == sorted([(number,), (2,)])
+            other = "qq" if name == "v1" else "v1"
+            both = [tmp_path / f"{name}.{form}", tmp_path / f"{other}.{form}"]
+            assert content(both) == sorted([(number,), (names[other],)])
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
@@ -143,7 +171,8 @@ def test_folders_are_no_columns(tmp_path: Path, form: str) -> None:
     else:
         path.write_text("id,x\n1,2\n")
     assert content(path) == [(1, 2)]
-    assert content([path, path]) == [(1, 2)] * 2
+    (other := folder / f"u.{form}").write_bytes(path.read_bytes())
+    assert content([path, other]) == [(1, 2)] * 2
     assert content(path, kinds={"t": {}})[0] in ((1, 2), ("1", "2"))
 
 
@@ -533,3 +562,11 @@ def test_no_error_is_raised_while_another_is_handled() -> None:
             if isinstance(node, ast.ExceptHandler):
                 raised = [one for one in ast.walk(node) if isinstance(one, ast.Raise)]
                 assert not raised, f"{path}:{raised[0].lineno}"
+            if isinstance(node, ast.FunctionDef) and "contextmanager" in map(
+                ast.unparse, node.decorator_list
+            ):
+                caught = [one for one in ast.walk(node) if isinstance(one, ast.Try) and one.handlers]
+                said = (
+                    f"{path}:{node.lineno}: what it raises after a `yield` has the caller's error as context"
+                )
+                assert not any(isinstance(part, ast.Yield) for one in caught for part in ast.walk(one)), said

@@ -17,6 +17,7 @@ from sfumato.backends.spark.source import SparkTables, open_source
 from sfumato.catalog import Kind
 from sfumato.errors import EngineFailure, EngineStopped, InvalidArgument, ProjectRefused, Unsupported
 from sfumato.ledger import Ledger
+from tests.backends.misstated import misstated
 from tests.conformance.spark_session import Spark
 from tests.soaked import rest_soaked
 
@@ -311,6 +312,22 @@ def test_a_text_that_is_no_value_fails_as_files_are_opened_not_after_a_charge(
     for frame in (reader.format(of).load(str(tmp_path / "bad")), session.table(f"{door}_{of}")):
         with pytest.raises(InvalidArgument, match="cannot be read"):
             _connect(frame)
+
+
+@LEAN
+def test_a_decimal_of_too_many_digits_fails_as_files_are_opened_not_after_a_charge(
+    spark: Spark, tmp_path: Path, door: str
+) -> None:
+    session = _sessions(spark, door)
+    for far in (False, True):
+        path = misstated(tmp_path / f"{far}.parquet", "as many bytes", far=far)
+        frame = session.read.parquet(str(path))
+        if far:
+            with pytest.raises(InvalidArgument, match="cannot be read") as refused:
+                sf.connect(frame, unit="id", name="t", budget=BUDGET)
+            assert "9999" not in str(refused.value)
+        else:
+            sf.connect(frame, unit="id", name="t", budget=BUDGET)
 
 
 @LEAN

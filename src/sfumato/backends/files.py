@@ -19,6 +19,7 @@ from sfumato.errors import InvalidArgument
 __all__ = [
     "Files",
     "ending",
+    "files_there",
     "found_files",
     "headers_of",
     "path_identity",
@@ -55,7 +56,7 @@ class Files:
 
         Theorem: a change after this look changes a stamp, unless it is made through memory that is mapped.
         Assumes: the system's clock is not set back, and has steps of `_STEP` at most, or of `_COARSE` where
-        its times are whole seconds.
+        its times are whole seconds. No link or folder on the path leads elsewhere and back between two looks.
         Proof: the last change of each file lies more than a step back (`_wait_a_step`).
         """
         whole = whole and all(ending(path) == "csv" for path in paths)
@@ -135,21 +136,51 @@ def state_here(path: str) -> tuple[object, ...] | None:
 
 
 def found_files(origin: str | Path | Sequence[str | Path], name: str) -> tuple[str, ...]:
-    """Return the files of a table that paths and patterns name."""
-    named = [origin] if isinstance(origin, str | Path) else list(origin)
-    found: list[str] = []
-    for one in named:
-        text = os.path.abspath(os.path.expanduser(one))
-        matches = [text] if os.path.isfile(text) else sorted(glob.glob(text, recursive=True))
-        found += [path for path in matches if os.path.isfile(path)]
-    if not found:
-        listed = ", ".join(map(str, named))
+    """Return the files of a table that paths and patterns name; refuse one that names none, or a file twice.
+
+    Where each row is a unit by itself, a file that is read twice makes two units of each person.
+    """
+    found = [(one, _matching(one)) for one in _listed(origin)]
+    missing = [one for one, paths in found if not paths]
+    if missing or not found:
+        listed = ", ".join(map(str, missing))
         raise InvalidArgument(
             f"there is no file for table `{name}`: {listed}",
             place=listed,
             hints=("paths are relative to the project file, or to where you are",),
         )
-    return tuple(found)
+    files = tuple(path for _, paths in found for path in paths)
+    if len(set(map(_inode, files))) != len(files):
+        raise InvalidArgument(
+            f"the files of table `{name}` have one file twice",
+            place=name,
+            hints=("name each file once, and no link to it", "let no two patterns find the same file"),
+        )
+    return files
+
+
+def files_there(origin: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
+    """Return the files that paths and patterns name, as far as they are there."""
+    return tuple(path for one in _listed(origin) for path in _matching(one))
+
+
+def _listed(origin: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    return [origin] if isinstance(origin, str | Path) else list(origin)
+
+
+def _matching(named: str | Path) -> list[str]:
+    """Return the files that a path or a pattern names, each path once."""
+    text = os.path.abspath(os.path.expanduser(named))
+    matches = {text} if os.path.isfile(text) else set(glob.glob(text, recursive=True))
+    return sorted(path for path in matches if os.path.isfile(path))
+
+
+def _inode(path: str) -> object:
+    try:
+        known = os.stat(path)
+    except OSError:  # it went away just now, which is refused when it is read
+        return path
+    return (known.st_dev, known.st_ino)
 
 
 def ending(path: str) -> str:
@@ -164,10 +195,12 @@ def ending(path: str) -> str:
 def _has_log(paths: tuple[str, ...]) -> bool:
     """Return whether a DuckDB file has a log beside it: `.wal`, or while it is merged `.wal.checkpoint`.
 
-    The engine looks for it beside the file that a link leads to.
+    The engine looks for it beside the file that a link leads to. It puts `.wal` at the end of the path, or
+    before the first question mark in it.
     """
     places = {place for path in paths if ending(path) == "duckdb" for place in (path, os.path.realpath(path))}
-    return any(glob.glob(f"{glob.escape(place)}.wal*") for place in places)
+    divided = (map(glob.escape, place.partition("?")) for place in places)
+    return any(glob.glob(f"{before}.wal*{mark}{after}") for before, mark, after in divided)
 
 
 def _wait_a_step(path: str) -> None:

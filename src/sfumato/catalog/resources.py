@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sfumato.core.arguments import positive, upper_float
 from sfumato.errors import InvalidArgument
 
-__all__ = ["MOST_SECONDS", "Resources", "late_opening", "memory_bytes"]
+__all__ = ["MOST_SECONDS", "Resources", "large_opening", "late_opening", "memory_bytes"]
 
 MOST_SECONDS = 2_000_000
 """How long a statement may take at most: PostgreSQL counts milliseconds in 31 bits."""
@@ -69,3 +69,13 @@ def late_opening() -> InvalidArgument:
     """
     hints = ("give more time: 3600 is an hour; nothing was charged",)
     return InvalidArgument("opening the tables took longer than `seconds`", place="seconds", hints=hints)
+
+
+def large_opening() -> InvalidArgument:
+    """Return the refusal of tables that the memory has no room for.
+
+    >>> large_opening().place
+    'memory'
+    """
+    hints = ("give more memory, or a Parquet file, which stays where it is; nothing was charged",)
+    return InvalidArgument("opening the tables took more than `memory`", place="memory", hints=hints)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
-from sfumato.backends.files import found_files, path_identity
+from sfumato.backends.files import files_there, path_identity
 from sfumato.catalog import ProjectTable, read_project
 from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.ledger import Ledger
@@ -47,8 +46,7 @@ def _private_files(tables: Iterable[ProjectTable]) -> set[str]:
     found: set[str] = set()
     for table in tables:
         if table.declaration.unit is not None and table.database is None:
-            with suppress(InvalidArgument):
-                found |= set(map(os.path.realpath, found_files(list(table.paths), table.name)))
+            found |= set(map(os.path.realpath, files_there(table.paths)))
     return found
 
 

@@ -28,7 +28,7 @@ _PAID = "it was paid for and is kept: `sfumato ledger history`, then `sfumato le
 
 def kept(project: Project | None, ledger: str | os.PathLike[str] | None = None) -> dict[str, str]:
     """Return the files and folders that no output may land on or in, and what each of them is."""
-    from sfumato.backends.files import found_files
+    from sfumato.backends.files import files_there
     from sfumato.catalog import is_address
     from sfumato.continual.state import states_of
     from sfumato.ledger.open_reservations import files_of
@@ -41,9 +41,7 @@ def kept(project: Project | None, ledger: str | os.PathLike[str] | None = None) 
     if project is not None:
         found[project.written.file] = PROJECT_FILE
         for table in project.tables:
-            with suppress(InvalidArgument):  # also of a table of a database, which has no files
-                files = found_files(list(table.paths), table.name)
-                found |= dict.fromkeys(files, f"the data of table `{table.name}`")
+            found |= dict.fromkeys(files_there(table.paths), f"the data of table `{table.name}`")
     return found
 
 

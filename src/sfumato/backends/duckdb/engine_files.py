@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from sfumato.backends.duckdb.column_types import kind_of_type
 from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.backends.duckdb.views import check_view
 from sfumato.backends.files import headers_of, refuse_drift
@@ -22,6 +23,8 @@ from sfumato.catalog.table import UnsupportedColumn
 from sfumato.errors import InvalidArgument
 
 __all__ = ["EngineTable", "attached_table", "csv_table", "parquet_table", "quoted_path", "table_row"]
+
+_DECIMALS = ((4, 2), (9, 4), (18, 8), (38, 16))  # up to how many digits the engine holds in how many bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,7 @@ class EngineTable:
     view: bool = False
     contents: str = ""
     replacing: str = ""  # of Parquet files: what reads bytes that are not UTF-8 as question marks
-    misread: frozenset[str] = frozenset()  # texts that the engine's reader would filter wrongly
+    misread: frozenset[str] = frozenset()  # columns that the engine's reader would filter wrongly
 
 
 def quoted_path(path: str) -> str:
@@ -61,8 +64,11 @@ def quoted_path(path: str) -> str:
 def parquet_table(connection: Any, name: str, paths: tuple[str, ...]) -> EngineTable:
     """Return the table that Parquet files hold together; refuse files whose columns or types differ."""
     first: dict[str, tuple[str, bool]] = {}
+    wide = False
     for place, path in enumerate(paths):
-        found = _parquet_columns(connection, name, path)
+        schema = _parquet_schema(connection, name, path)
+        found = _parquet_columns(connection, path, schema)
+        wide = wide or any(_is_wide_decimal(one, found) for one in schema)
         first = first or found
         refuse_drift(name, place, _described(first), _described(found))
     quoted = tuple(map(quoted_path, paths))
@@ -72,11 +78,11 @@ def parquet_table(connection: Any, name: str, paths: tuple[str, ...]) -> EngineT
     return EngineTable(
         sql=f"{reader})",
         replacing=f"{reader}, utf8_validation = 'replace')",
-        misread=frozenset().union(*(_misread_texts(connection, path) for path in quoted)),
+        misread=frozenset().union(*(_misread_columns(connection, path) for path in quoted)),
         columns=tuple((column, of_type) for column, (of_type, _) in first.items()),
         paths=quoted,
         row=_parquet_row(connection, quoted, first),
-        whole=any(coarse for _, coarse in first.values()),
+        whole=wide or any(coarse for _, coarse in first.values()),
     )
 
 
@@ -93,12 +99,15 @@ def _parquet_row(connection: Any, quoted: tuple[str, ...], columns: Iterable[str
     return f"file_row_number + {list(accumulate(sizes[:-1], initial=0))}[CAST(file_index AS BIGINT) + 1]"
 
 
-def _misread_texts(connection: Any, quoted: str) -> frozenset[str]:
-    """Return the texts of a file that have NULLs, and are not all written by way of a dictionary.
+def _misread_columns(connection: Any, quoted: str) -> frozenset[str]:
+    """Return the columns of a file in which the engine's reader would skip rows that a condition holds for.
 
-    Where all other texts of some rows are one, and a condition holds for NULL, the engine's reader (DuckDB
-    2.0) takes all of these rows for NULL. So it would depend on other people's rows what a row says. Where
-    the engine fails to tell, at a far moment for example, it is all texts.
+    These are texts that have NULLs, and are not all written by way of a dictionary. Where all other texts of
+    some rows are one, and a condition holds for NULL, the reader (DuckDB 2.0) takes all of these rows for
+    NULL. They are also columns with statistics of the first form of the format alone, `min` and `max`. Their
+    writers ordered texts, decimals and unsigned numbers in other ways than the reader, so that one person's
+    `é` hides all rows beside it. So it would depend on other people's rows what a row says. Where the engine
+    fails to tell, at a far moment for example, it is all columns.
     """
     import duckdb
 
@@ -106,35 +115,41 @@ def _misread_texts(connection: Any, quoted: str) -> frozenset[str]:
     try:
         found = connection.execute(
             f"SELECT DISTINCT path_in_schema FROM parquet_metadata({file})"
-            " WHERE type = 'BYTE_ARRAY' AND coalesce(stats_null_count, 1) > 0"
-            " AND NOT coalesce(contains(encodings, 'DICTIONARY'), FALSE)"
+            " WHERE (type = 'BYTE_ARRAY' AND coalesce(stats_null_count, 1) > 0"
+            " AND NOT coalesce(contains(encodings, 'DICTIONARY'), FALSE))"
+            " OR (coalesce(stats_min, stats_max) IS NOT NULL"
+            " AND coalesce(stats_min_value, stats_max_value) IS NULL)"
         ).fetchall()
     except duckdb.Error:
-        found = connection.execute(
-            f"SELECT name FROM parquet_schema({file}) WHERE type = 'BYTE_ARRAY'"
-        ).fetchall()
+        found = connection.execute(f"SELECT name FROM parquet_schema({file})").fetchall()
     return frozenset(column for (column,) in found)
 
 
-def _parquet_columns(connection: Any, name: str, path: str) -> dict[str, tuple[str, bool]]:
+def _parquet_schema(connection: Any, name: str, path: str) -> list[Any]:
+    """Return what one file says of its columns, without what they hold; refuse two of one name."""
+    found = connection.execute(
+        "SELECT name, num_children, type, converted_type, logical_type, type_length"
+        f" FROM parquet_schema({DUCKDB.constant(quoted_path(path))})"
+    ).fetchall()
+    own = list(_children(found))
+    if len({str(column).lower() for column, *_ in own}) != len(own):
+        raise InvalidArgument(f"the file of table `{name}` has two columns of one name", place=name)
+    return own
+
+
+def _parquet_columns(connection: Any, path: str, schema: list[Any]) -> dict[str, tuple[str, bool]]:
     """Return the columns of one file: their types, and whether they hold moments that are not read safely.
 
     The engine converts milliseconds to microseconds as it reads, and fails where that overflows. Microseconds
     are read as they are, nanoseconds have a type of their own, and 96 bits are cut.
     """
-    quoted = DUCKDB.constant(quoted_path(path))
     described = connection.execute(
-        f"DESCRIBE SELECT * FROM read_parquet([{quoted}], hive_partitioning = false)"
+        f"DESCRIBE SELECT * FROM read_parquet([{DUCKDB.constant(quoted_path(path))}],"
+        " hive_partitioning = false)"
     ).fetchall()
-    schema = connection.execute(
-        f"SELECT name, num_children, type, converted_type, logical_type FROM parquet_schema({quoted})"
-    ).fetchall()
-    own = list(_children(schema))
-    if len({str(column).lower() for column, *_ in own}) != len(own):
-        raise InvalidArgument(f"the file of table `{name}` has two columns of one name", place=name)
     safe = {
         column
-        for column, _, stored, converted, logical in own
+        for column, _, stored, converted, logical, _ in schema
         if stored == "INT96"
         or converted == "TIMESTAMP_MICROS"
         or any(unit in str(logical) for unit in ("MicroSeconds()", "NanoSeconds()"))
@@ -149,6 +164,19 @@ def _described(columns: Mapping[str, tuple[str, bool]]) -> dict[str, str]:
     return {
         one: f"{of_type} in milliseconds" if coarse else of_type for one, (of_type, coarse) in columns.items()
     }
+
+
+def _is_wide_decimal(stored: Any, columns: Mapping[str, tuple[str, bool]]) -> bool:
+    """Return whether a column is a decimal in more bytes than the engine's integer for its digits has.
+
+    The engine's reader fails at a value that this integer cannot hold.
+    """
+    column, _, of_type, _, _, length = stored
+    kind = kind_of_type(columns[column][0]) if column in columns else None
+    if kind is None or not kind.digits or of_type not in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
+        return False
+    held = next(size for digits, size in _DECIMALS if kind.digits <= digits)
+    return of_type == "BYTE_ARRAY" or int(length) > held
 
 
 def _children(schema: list[Any]) -> Any:

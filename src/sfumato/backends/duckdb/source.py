@@ -3,14 +3,14 @@
     a path          Parquet (also a pattern or a list of paths), CSV, a DuckDB file
     an object       an Arrow table, batch, reader or dataset, a pandas or polars DataFrame, a DuckDB relation
 
-Parquet and DuckDB files are read in place, and read only. A CSV file is read whole when it is opened, so
-that its types hold for every row and no question can stumble over a later one; so is a view of a DuckDB
-file (`views`), and a Parquet file with timestamps in milliseconds, which the engine's reader converts and
-may fail at. A text of a Parquet file that is not UTF-8 would let just those questions fail that come across
-it. So texts are looked through before a question first reads their column (`make_texts_readable`). If there
-is such a text, the table is read anew: each byte that is not UTF-8 is a question mark. Names of units are
-looked through when the table is opened, and refused: two people could become one. Objects are copied: who
-changes one later changes another table.
+Parquet and DuckDB files are read in place, and read only. A CSV file is read whole when it is opened, so that
+its types hold for every row and no question can stumble over a later one; so is a view of a DuckDB file
+(`views`), and a Parquet file with timestamps in milliseconds, or with decimals in more bytes than their
+digits need, which the engine's reader converts and may fail at. A text of a Parquet file that is not UTF-8
+would let just those questions fail that come across it. So texts are looked through before a question first
+reads their column (`make_texts_readable`). If there is such a text, the table is read anew: each byte that is
+not UTF-8 is a question mark. Names of units are looked through when the table is opened, and refused: two
+people could become one. Objects are copied: who changes one later changes another table.
 Afterwards the connection has no access to files other than these, no extensions, no
 replacement of names by Python variables, and its settings are locked. Its time zone is UTC on any machine.
 
@@ -29,8 +29,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -47,12 +47,13 @@ from sfumato.backends.duckdb.engine_files import (
     parquet_table,
     table_row,
 )
+from sfumato.backends.duckdb.engine_limits import within_limits
 from sfumato.backends.files import Files, ending, found_files
 from sfumato.backends.relations import PART, ROW, numbered_table
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.identifiers import identifier
 from sfumato.catalog.kind import Kind
-from sfumato.catalog.resources import late_opening, memory_bytes
+from sfumato.catalog.resources import memory_bytes
 from sfumato.catalog.table import Field, UnsupportedColumn
 from sfumato.core.entropy import process_id
 from sfumato.errors import EngineStopped, InvalidArgument, Unsupported
@@ -168,13 +169,13 @@ class DuckDBTables:
                 hints=("name people by a number or a text", "or by moments in microseconds"),
             )
         if column in self._unread.get(table, ()):
+            broken = InvalidArgument(
+                f"table `{table}` has a text in `{column}` that is not UTF-8, and names people by it",
+                place=table,
+                hints=("write the file anew, with its texts as UTF-8",),
+            )
             cursor = self._connection.cursor()
-            if not _are_texts(lambda sql: cursor.execute(sql).fetchall(), table, [column]):
-                raise InvalidArgument(
-                    f"table `{table}` has a text in `{column}` that is not UTF-8, and names people by it",
-                    place=table,
-                    hints=("write the file anew, with its texts as UTF-8",),
-                )
+            within_limits(lambda: cursor.execute(_whole_texts(table, [column])).fetchall(), broken)
             self._unread[table] = self._unread[table] - {column}
 
     def make_texts_readable(self, sql: str) -> None:
@@ -192,17 +193,27 @@ class DuckDBTables:
                 named = [one for one in columns if identifier(one) in sql]
                 if not named or identifier(table) not in sql:
                     continue
-                if _are_texts(lambda text: with_engine(self.cursor(), lambda at: at.one(text)), table, named):
+                if self._are_texts(table, named):
                     self._unread[table] = columns.difference(named)
                 else:
                     self._replace_texts(table)
                     self._unread[table] = frozenset()
 
+    def _are_texts(self, table: str, columns: Iterable[str]) -> bool:
+        """Return whether all texts of some columns are UTF-8, as far as the engine can tell."""
+        import duckdb
+
+        try:
+            with_engine(self.cursor(), lambda engine: engine.one(_whole_texts(table, columns)))
+        except duckdb.Error:
+            return False
+        return True
+
     def _replace_texts(self, table: str) -> None:
         """Read a table of Parquet files anew, and what is not UTF-8 in any of its texts as question marks."""
         known = self._parquet[table]
-        texts = (one.name for one in self._fields[table] if one.kind is Kind.TEXT)
-        listed = ", ".join(_unfiltered(readable_columns(known.columns)[0], texts))
+        texts = {one.name for one in self._fields[table] if one.kind is Kind.TEXT}
+        listed = ", ".join(readable_columns(known.columns, texts | known.misread)[0])
         cursor = self._connection.cursor()
         cursor.execute(
             f"CREATE OR REPLACE VIEW {identifier(table)} AS SELECT {listed} FROM {known.replacing}"
@@ -300,7 +311,7 @@ class DuckDBTables:
 
     def _show(self, name: str, table: EngineTable) -> None:
         """Give a table of the engine's the name that it is asked under; leave out what has no kind."""
-        selected = ", ".join(_unfiltered(self._note(name, table.columns, table.left_out), table.misread))
+        selected = ", ".join(self._note(name, table.columns, table.left_out, table.misread))
         self._connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {selected} FROM {table.sql}")
         if table.contents:
             self._contents[name] = table.contents
@@ -309,30 +320,20 @@ class DuckDBTables:
             self._row_views[name] = f"CREATE VIEW {identifier(numbered_table(name))} AS {rows}"
 
     def _note(
-        self, name: str, described: Iterable[tuple[str, str]], left_out: tuple[UnsupportedColumn, ...]
+        self,
+        name: str,
+        described: Iterable[tuple[str, str]],
+        left_out: tuple[UnsupportedColumn, ...],
+        unfiltered: frozenset[str] = frozenset(),
     ) -> list[str]:
         columns = list(described)
-        selected, fields, more = readable_columns(columns)
+        selected, fields, more = readable_columns(columns, unfiltered)
         rounded = frozenset(column for column, of_type in columns if is_rounded(of_type))
         self._rounded[name] = self._rounded.get(name, frozenset()) | rounded
         if not fields:
             raise InvalidArgument(f"table `{name}` has no column that can be asked about", place=name)
         self._fields[name], self._left_out[name] = tuple(fields), (*left_out, *more)
         return selected
-
-
-@contextmanager
-def _in_time() -> Iterator[None]:
-    """Say by name what ends a statement of the opening."""
-    import duckdb
-
-    late = False
-    try:
-        yield
-    except duckdb.InterruptException:
-        late = True
-    if late:  # raised here: the text of the other error may quote the data
-        raise late_opening()
 
 
 def open_source(
@@ -346,18 +347,36 @@ def open_source(
     kinds: Mapping[str, Mapping[str, Kind]] | None = None,
 ) -> DuckDBTables:
     """Open tables by name; what the options mean is said by `backends.registry`."""
-    import duckdb
-
     given = {"threads": threads, "memory_limit": memory, "max_execution_time": max(1, round(1000 * seconds))}
     configuration = _CONFIGURATION | {name: value for name, value in given.items() if value is not None}
-    with _in_time(), ExitStack() as refused:
+    question = None if question_memory is None else memory_bytes(question_memory, "question_memory")
+
+    def opened() -> DuckDBTables:
+        return _opened(tables, configuration, question, seconds, kinds or {}, read=read)
+
+    return within_limits(opened)
+
+
+def _opened(
+    tables: Mapping[str, Any],
+    configuration: dict[str, Any],
+    question: int | None,
+    seconds: float,
+    kinds: Mapping[str, Mapping[str, Kind]],
+    *,
+    read: bool,
+) -> DuckDBTables:
+    """Open tables in a connection of their own; `question` is the memory that a question declares."""
+    import duckdb
+
+    with ExitStack() as refused:
         connection = refused.enter_context(duckdb.connect(":memory:", config=configuration))
         connection.execute("SET GLOBAL TimeZone = 'UTC'")  # not of this connection alone: cursors have it too
         objects: dict[str, Copied] = {}
         files: dict[str, Files] = {}
         known: dict[str, EngineTable] = {}
         for number, (name, origin) in enumerate(tables.items()):
-            declared = (kinds or {}).get(name)
+            declared = kinds.get(name)
             if not _is_path(origin):
                 from sfumato.backends.duckdb.copies import copied
 
@@ -372,9 +391,8 @@ def open_source(
                 from sfumato.backends.duckdb.copies import copied_files
 
                 objects[name] = copied_files(name, files[name].paths, known[name].columns)
-        question = None if question_memory is None else memory_bytes(question_memory, "question_memory")
         limit = memory_of(connection)
-        if memory is None:
+        if "memory_limit" not in configuration:
             note_process_memory(limit)
         admission = Admission(limit, question=question, wait=seconds)
         source = DuckDBTables(connection, objects, files, admission, asked=read)
@@ -435,8 +453,6 @@ def _open_files(
     read: bool,
 ) -> EngineTable:
     """Return the table that files hold, as the engine reads them."""
-    import duckdb
-
     endings = {ending(path) for path in paths}
     if len(endings) > 1 or endings - {"parquet", "csv", "duckdb"} or ("duckdb" in endings and len(paths) > 1):
         raise InvalidArgument(
@@ -444,40 +460,38 @@ def _open_files(
             place=name,
             hints=("files end in .parquet, .csv or .duckdb, all of them alike; a DuckDB file stands alone",),
         )
-    try:
+    hints = ["is it a whole file of the format that its name says?"]
+    if endings == {"duckdb"}:
+        hints.append("is it open for writing, in a program or in this one? close it there")
+    unreadable = InvalidArgument(f"the file of table `{name}` cannot be read", place=name, hints=tuple(hints))
+
+    def opened() -> EngineTable:
         if endings == {"parquet"}:
             return parquet_table(connection, name, paths)
         if endings == {"csv"}:
             return csv_table(connection, name, paths, number, kinds, read=read)
         return attached_table(connection, name, paths[0], number, private=read and kinds is not None)
-    except duckdb.Error:
-        pass
-    raise InvalidArgument(  # raised here: the engine's own text may quote the data, and a context keeps it
-        f"the file of table `{name}` cannot be read",
-        place=name,
-        hints=("is it a whole file of the format that its name says?",),
-    )
+
+    return within_limits(opened, unreadable)
 
 
 def _copied_view(connection: Any, name: str, view: EngineTable, number: int) -> EngineTable:
     """Return the rows of a view as they are now, in a table of the engine's."""
-    import duckdb
-
-    table = f"__view{number}"
-    try:
-        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM {view.sql}")
-        rows = f"SELECT count(*), sum(hash(rows)), bit_xor(hash(rows)) FROM {table} AS rows"
-        row = table_row(column for column, _ in view.columns)
-        return replace(
-            view, sql=table, row=row, view=False, contents=repr(connection.execute(rows).fetchone())
-        )
-    except duckdb.Error:
-        pass
-    raise InvalidArgument(  # raised here, as above
+    uncomputed = InvalidArgument(
         f"the view `{name}` cannot be computed",
         place=name,
         hints=("something in it fails at a value: make a table of it, and see at which",),
     )
+    table = f"__view{number}"
+
+    def copied() -> EngineTable:
+        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM {view.sql}")
+        rows = f"SELECT count(*), sum(hash(rows)), bit_xor(hash(rows)) FROM {table} AS rows"
+        contents = repr(connection.execute(rows).fetchone())
+        row = table_row(column for column, _ in view.columns)
+        return replace(view, sql=table, row=row, view=False, contents=contents)
+
+    return within_limits(copied, uncomputed)
 
 
 def _numbers(table: EngineTable) -> str:
@@ -485,27 +499,14 @@ def _numbers(table: EngineTable) -> str:
     return f"{table.row} AS {ROW}, {'file_index' if table.replacing else '0'} AS {PART}"
 
 
-def _unfiltered(selected: Iterable[str], texts: Iterable[str]) -> list[str]:
-    """Return what is selected of a table, with texts that conditions are applied to after they are read.
+def _whole_texts(table: str, columns: Iterable[str]) -> str:
+    """Return a SELECT that fails if a text in some columns is not UTF-8.
 
-    `TRY` of a column is the column, and the engine hands no condition on it to the reader of a file.
+    The engine checks a text when it reads it whole, which a comparison makes it do.
     """
-    named = {identifier(text) for text in texts}
-    return [f"TRY({column}) AS {column}" if column in named else column for column in selected]
-
-
-def _are_texts(run: Callable[[str], object], table: str, columns: Iterable[str]) -> bool:
-    """Return whether all texts of some columns are UTF-8."""
-    import duckdb
-
-    # The engine checks a text when it reads it whole, which a comparison makes it do.
     texts = map(identifier, sorted(columns))
     read = ", ".join(f"count(CASE WHEN CAST({text} AS VARCHAR) < 'A' THEN 1 END)" for text in texts)
-    try:
-        run(f"SELECT {read} FROM {identifier(table)}")
-    except duckdb.Error:
-        return False
-    return True
+    return f"SELECT {read} FROM {identifier(table)}"
 
 
 class _Cursor:
