@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from sfumato.errors import InvalidArgument, SfumatoError, Unsupported
 from sfumato.learn import FittedNetwork, NeuralNetwork, fairness_report, fairness_sweep
 from sfumato.learn.features import Features, ModelColumn
 from sfumato.learn.networks import sampling
-from sfumato.learn.networks.clipping import FINE, MARGIN, ClippedSums, sensitivity
+from sfumato.learn.networks.clipping import FINE, MARGIN, ClippedSums, check_norms, sensitivity
 from sfumato.learn.networks.modules import architecture, checked, multilayer, parameters
 from sfumato.learn.networks.pricing import step_noise
 from sfumato.learn.networks.sampling import UnitSampler
@@ -84,6 +85,41 @@ def test_sums_are_those_of_gradients_one_by_one() -> None:
     left = sums.at(at, features[sizes[0] :], labels[sizes[0] :], sizes[1:])
     assert np.abs(sums.at(at, spoilt, labels, sizes) - left).max() < FINE * 1e-5
     assert not sums.at(at, features[:0], labels[:0], sizes[:0]).any()
+
+
+class Changed(nn.Module):
+    """A network that changes gradients on their way back, once `change` is given."""
+
+    def __init__(self, change: Any) -> None:
+        super().__init__()
+        self.first, self.last, self.change = nn.Linear(2, 8), nn.Linear(8, 2), change
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        hidden = self.first(rows)
+        if hidden.requires_grad and self.change is not None:
+            hidden.register_hook(self.change)
+        scores: torch.Tensor = self.last(hidden.tanh())
+        return scores
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        torch.sign,
+        partial(torch.clamp, min=-0.05, max=0.05),
+        partial(torch.clamp, min=-1e6, max=1e6),
+        partial(torch.round, decimals=7),
+        nn.functional.normalize,
+    ],
+    ids=["sign", "clamp", "far", "round", "normalize"],
+)
+def test_gradients_that_no_weight_clips_are_refused(change: Any) -> None:
+    """Power: with `sign` one person would move the sum by thousands of times what is claimed."""
+    module = checked(Changed(change), 2, 2)
+    with pytest.raises(InvalidArgument, match="clipped by a weight"):
+        check_norms(module, 2)
+    check_norms(checked(Changed(None), 2, 2), 2)
+    check_norms(checked(Changed(torch.neg), 2, 2), 2)  # linear, as the reversal of gradients is
 
 
 class Difference(nn.Module):
