@@ -186,8 +186,9 @@ class ClippedSums:
         losses = self._losses(inputs, torch.zeros(3, dtype=torch.int64))
 
         def gradient(weights: Tensor) -> Tensor:
-            found = torch.autograd.grad((losses * weights).sum(), self._trained, retain_graph=True)
-            return torch.cat([one.reshape(-1) for one in found])
+            each = torch.autograd.grad((losses * weights).sum(), self._trained, retain_graph=True)
+            found: Tensor = torch.cat([one.reshape(-1) for one in each])
+            return found
 
         self._ghost.disable_hooks()
         rows = torch.eye(3, dtype=torch.float64)
