@@ -6,8 +6,8 @@ bounds, and must get the same fields: then every chance is the same, too.
 A survey that is repeated is answered many times, with one memory: `times` says which of the `files` is asked,
 and has the answer and the day. The first file is the published one. The second has another comment: what was
 drawn must come again. The others have other names, so they are other surveys and draw anew. The cap of the
-last one is a single report. Then each file of `refused` must be refused with this memory: its question, version
-or promise is another one, and what was drawn was no answer to it.
+last one is a single report. Then each file of `refused` must be refused with this memory. Its question,
+version or promise is another one, and what was drawn was no answer to it.
 """
 
 from __future__ import annotations

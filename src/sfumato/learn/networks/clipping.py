@@ -10,8 +10,8 @@ differently at different places of a block, by far too much in 32 bits where lar
 Theorem: let one unit change the sum of clipped gradients by a vector of norm at most clip (1 + margin). Each
 entry is rounded to the nearest of `FINE` steps of the clip, which changes the difference of two entries by at
 most one step; so the integers of d parameters change by a vector of norm at most FINE (1 + margin) + sqrt(d).
-Assumes: the gradient of a weighted loss is the weighted gradient. Calculus says so of every function, but code
-of the user's own may change gradients on their way back. `check_norms` refuses what does so to invented rows.
+Assumes: the gradient of a weighted loss is the weighted gradient. This holds for every function, but code of
+the user's own may change gradients on their way back. `check_norms` refuses what does so to invented rows.
 Assumes: the margin covers what floats round of norms and sums, and of gradients of rows that both datasets
 have in common. Rows go through the module in blocks of one size, whatever the sample is; the linear algebra
 underneath may still round a row differently at another place of the block, which is not proved to be less
