@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 from fractions import Fraction
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from sfumato.errors import InvalidArgument, SfumatoError, Unsupported
 from sfumato.learn import FittedNetwork, NeuralNetwork, fairness_report, fairness_sweep
 from sfumato.learn.features import Features, ModelColumn
 from sfumato.learn.networks import sampling
-from sfumato.learn.networks.clipping import FINE, MARGIN, ClippedSums, sensitivity
+from sfumato.learn.networks.clipping import FINE, MARGIN, ClippedSums, check_norms, sensitivity
+from sfumato.learn.networks.module_state import is_stateless
 from sfumato.learn.networks.modules import architecture, checked, multilayer, parameters
 from sfumato.learn.networks.pricing import step_noise
 from sfumato.learn.networks.sampling import UnitSampler
@@ -84,6 +86,41 @@ def test_sums_are_those_of_gradients_one_by_one() -> None:
     left = sums.at(at, features[sizes[0] :], labels[sizes[0] :], sizes[1:])
     assert np.abs(sums.at(at, spoilt, labels, sizes) - left).max() < FINE * 1e-5
     assert not sums.at(at, features[:0], labels[:0], sizes[:0]).any()
+
+
+class Changed(nn.Module):
+    """A network that changes gradients on their way back, once `change` is given."""
+
+    def __init__(self, change: Any) -> None:
+        super().__init__()
+        self.first, self.last, self.change = nn.Linear(2, 8), nn.Linear(8, 2), change
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        hidden = self.first(rows)
+        if hidden.requires_grad and self.change is not None:
+            hidden.register_hook(self.change)
+        scores: torch.Tensor = self.last(hidden.tanh())
+        return scores
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        torch.sign,
+        partial(torch.clamp, min=-0.05, max=0.05),
+        partial(torch.clamp, min=-1e6, max=1e6),
+        partial(torch.round, decimals=7),
+        nn.functional.normalize,
+    ],
+    ids=["sign", "clamp", "far", "round", "normalize"],
+)
+def test_gradients_that_no_weight_clips_are_refused(change: Any) -> None:
+    """Power: with `sign` one person would move the sum by thousands of times what is claimed."""
+    module = checked(Changed(change), 2, 2)
+    with pytest.raises(InvalidArgument, match="clipped by a weight"):
+        check_norms(module, 2)
+    check_norms(checked(Changed(None), 2, 2), 2)
+    check_norms(checked(Changed(torch.neg), 2, 2), 2)  # linear, as the reversal of gradients is
 
 
 class Difference(nn.Module):
@@ -151,7 +188,7 @@ MET: list[torch.Tensor] = []
         ("attribute", "keeps something"),
         ("buffer", "buffers"),
         ("parameter", "keeps something"),
-        ("global", "when it meets them again"),
+        ("global", "keeps something"),
         ("counter", "keeps something"),
         ("batch", "mixes the rows"),
     ],
@@ -169,6 +206,88 @@ def test_a_module_that_keeps_something_of_rows_is_refused(keep: str, why: str, t
     with pytest.raises(InvalidArgument, match=why):
         checked(Sometimes(keep), 1, 2)
     checked(Keeping("nothing"), 1, 2)
+
+
+class Around(nn.Module):
+    """A module that keeps rows where its copies find them, too."""
+
+    listed: list[float] = []  # noqa: RUF012  # the bug
+
+    def __init__(self, act: Any = torch.tanh, *, counts: bool = False) -> None:
+        super().__init__()
+        self.layer, self.act, self.counts = nn.Linear(1, 2), act, counts
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        if self.counts:
+            Around.listed[:] = [float(rows.detach().sum())]
+        scores: torch.Tensor = self.layer(self.act(rows))
+        return scores
+
+
+def around(keep: str) -> Any:
+    """Return a module with a function that keeps single rows, or keeps nothing that can be changed."""
+    kept, count, slope = [0.0], 0.0, 0.1
+
+    def of_a_list(rows: torch.Tensor) -> torch.Tensor:
+        if len(rows) == 1:
+            kept[0] += float(rows.detach().sum())
+        return rows + kept[0]
+
+    def counted(rows: torch.Tensor) -> torch.Tensor:
+        nonlocal count
+        if len(rows) == 1:
+            count += float(rows.detach().sum())
+        return rows + count
+
+    def of_a_default(rows: torch.Tensor, kept: list[float] = [0.0]) -> torch.Tensor:  # noqa: B006  # the bug
+        if len(rows) == 1:
+            kept[0] += float(rows.detach().sum())
+        return rows + kept[0]
+
+    class Uncopied:
+        def __call__(self, rows: torch.Tensor) -> torch.Tensor:
+            return of_a_list(rows)
+
+        def __deepcopy__(self, met: Any) -> Uncopied:
+            return self
+
+    match keep:
+        case "list":
+            return Around(of_a_list)
+        case "counter":
+            return Around(counted)
+        case "default":
+            return Around(of_a_default)
+        case "cache":
+            return Around(cache(torch.tanh))
+        case "uncopied":
+            return Around(Uncopied())
+        case "hook":
+            module = nn.Sequential(nn.Linear(1, 2))
+            module[0].register_forward_pre_hook(lambda _, given: (of_a_list(given[0]),))
+            return module
+        case "class":
+            return Around(counts=True)
+        case "constant":
+            return Around(lambda rows: nn.functional.leaky_relu(rows, slope))
+        case _:
+            return Around(nn.functional.relu)
+
+
+@pytest.mark.parametrize(
+    ("keep", "why"),
+    [
+        *((keep, "copies share") for keep in ("list", "counter", "default", "cache", "uncopied", "hook")),
+        ("class", "keeps something of the rows"),
+    ],
+)
+def test_a_module_whose_copies_keep_rows_together_is_refused(keep: str, why: str) -> None:
+    """A copy for each row of a fairness report would forget nothing. Constants around functions are fine."""
+    with pytest.raises(InvalidArgument, match=why):
+        checked(around(keep), 1, 2)
+    checked(around("constant"), 1, 2)
+    checked(around("nothing"), 1, 2)
+    assert not is_stateless(nn.TransformerEncoderLayer(2, 1, activation=torch.sin))  # a function of one's own
 
 
 @pytest.mark.parametrize("keep", ["attribute", "buffer", "parameter", "hook"])

@@ -244,6 +244,47 @@ def test_a_file_that_is_moved_away_stops_the_spending(tmp_path, act):
     assert (tmp_path / "a").exists() == (act == "replace")
 
 
+@pytest.mark.parametrize("more", ["-wal", "-shm"])
+@pytest.mark.parametrize("act", ["unlink", "replace"])
+def test_a_log_that_is_moved_away_stops_the_spending(tmp_path, more, act):
+    """Else charges would go to a log that nobody else sees; put back, or closed in time, nothing is lost."""
+    beside, away = tmp_path / f"a{more}", tmp_path / "away"
+    with opened(tmp_path / "a") as ledger:
+        answer(ledger)
+        beside.rename(away)
+        if act == "replace":
+            shutil.copy(away, beside)
+        for use in (ledger.head, ledger.verify, lambda: reserve(ledger), lambda: answer(ledger)):
+            with pytest.raises(LedgerError) as refusal:
+                use()
+            assert refusal.value.code == "SF601" and refusal.value.place == str(beside)
+        away.replace(beside)
+        answer(ledger)
+        beside.unlink()
+        with pytest.raises(LedgerError):
+            answer(ledger)
+    with opened(tmp_path / "a") as ledger:
+        assert ledger.spent("person") == F(2, 100)
+        ledger.verify()
+
+
+def test_a_ledger_that_closed_says_how_to_go_on(tmp_path):
+    """It also closes by itself, where its disk fails or a page is damaged: whoever asks next hears why."""
+    ledger = opened(tmp_path / "a")
+    ledger.close()
+    for use in (ledger.head, ledger.history, lambda: reserve(ledger)):
+        with pytest.raises(LedgerError, match="closed") as refusal:
+            use()
+        assert refusal.value.hints
+
+
+def test_a_clock_before_1970_leaves_a_ledger_that_can_be_read(tmp_path):
+    with opened(tmp_path / "a", clock=lambda: -(10**9)) as ledger:
+        answer(ledger)
+        ledger.verify()
+        assert ledger.last_entry("person") is not None
+
+
 def test_a_ledger_that_must_exist_is_not_begun(tmp_path):
     with pytest.raises(LedgerError) as refusal:
         Ledger.open(tmp_path / "a", create=False)

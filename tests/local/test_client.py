@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import random
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -297,13 +299,82 @@ def test_a_memory_of_another_format_is_refused_with_what_to_do(tmp_path: Path) -
     for kept in ({}, {"0": {"value": 1}}, {"1": {"value": 1}}):
         terms = {"terms": survey["terms"], "kept": kept, "last": None}
         (tmp_path / "memory.json").write_text(text := json.dumps({"test": terms}))
-        memory = client.read_memory(str(tmp_path / "memory.json"))
         for answer in ("no", "yes"):
-            with pytest.raises(client.Refused, match=r"another format.*new memory.*adds"):
+            with (
+                pytest.raises(client.Refused, match=r"another format.*new memory.*adds"),
+                client.opened_memory(str(tmp_path / "memory.json")) as memory,
+            ):
                 client.report(survey, answer, memory, below=lambda bound: bound // 0)
-        assert json.dumps(memory) == text
+        assert (tmp_path / "memory.json").read_text() == text
     client.report(survey, "yes", memory := {})
     client.report(survey, "yes", memory)  # the new one is refused no more
+
+
+def test_a_memory_is_open_for_one_answer_at_a_time(tmp_path: Path) -> None:
+    """Two that draw for one answer at once would send two reports, and the file would keep one of them.
+
+    Two surveys that share a file are told apart in it, and neither forgets what the other one kept.
+    """
+    first, second = asked(ADULT, KEPT[0], cap=2), asked(ADULT, KEPT[0], cap=2, every=7)
+    second["survey"]["name"] = "another"
+    path = tmp_path / "memory.json"
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    for survey, name in ((first, path), (second, link)):
+        with client.opened_memory(str(name)) as memory:
+            told = client.report(survey, "yes", memory)
+            for other in (path, link):
+                with (
+                    pytest.raises(client.Refused, match="open for another"),
+                    client.opened_memory(str(other)),
+                ):
+                    pass
+        with client.opened_memory(str(path)) as memory:
+            assert fields(client.report(survey, "yes", memory, below=lambda bound: bound // 0)) == fields(
+                told
+            )
+    assert set(json.loads(path.read_text())) == {"test", "another"} and link.is_symlink()
+    before = path.read_text()
+    with pytest.raises(ZeroDivisionError), client.opened_memory(str(path)) as memory:
+        client.report(first, "no", memory, below=lambda bound: bound // 0)
+    assert path.read_text() == before and set(tmp_path.iterdir()) == {path, link}
+
+
+def test_a_memory_is_on_the_disk_before_anything_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file first, and then the folder that names it: or a power cut could bring the older one back."""
+    synced: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(stat.S_ISDIR(os.fstat(file).st_mode)))
+    with client.opened_memory(str(tmp_path / "memory.json")):
+        pass
+    assert synced == [False, True]
+    assert stat.S_IMODE((tmp_path / "memory.json").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"last": None}, {"last": "7"}, {"last": ["1"]}, {"kept": []}, {"kept": {"1": "yes"}},
+        {"kept": {"1": 1}}, {"kept": {}}, {"more": 1},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_memory_that_was_edited_or_cut_off_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    path, survey = tmp_path / "memory.json", asked(ADULT, KEPT[0], cap=1)
+    with client.opened_memory(str(path)) as memory:
+        client.report(survey, "yes", memory)
+    whole = path.read_text()
+    kept = json.loads(whole)
+    kept["test"] |= change
+    for text in (json.dumps(kept), whole[:-1], "", "[]", json.dumps({"test": 1})):
+        path.write_text(text)
+        with (
+            pytest.raises(client.Refused, match="afresh"),
+            client.opened_memory(str(path)) as memory,
+        ):
+            client.report(survey, "no", memory)
+        assert path.read_text() == text
 
 
 # -- what a port needs ------------------------------------------------------------------------
@@ -335,10 +406,10 @@ def test_a_port_that_draws_anew_every_day_is_told() -> None:
         survey = Survey.plan("s", OneAnswer(words="Which?", size=4), epsilon=5, protocol=protocol, cap=2)
         data = survey.text.encode()
         (example,) = examples(data, [1], 1)
-        assert [one["day"] for one in example["reports"]] == [0, 1, 2]  # the last of a renamed survey
-        assert len(example["draws"]) == (2 if protocol is not kept else 5)
+        assert [one["day"] for one in example["reports"]] == [0, 0, 1, 2, 2] * 4
+        assert len(example["draws"]) == 2 + 0 + 2 + 1 + (20 if protocol is kept else 0)
         assert replayed(data, example) == example["reports"]
-        published, comment, _ = example["files"]
+        published, comment, *_ = example["files"]
         fresh = example["draws"][1:2] if protocol is kept else []
         assert published == survey.text and len(example["refused"]) == 3
         for text in (published, comment):
@@ -346,6 +417,34 @@ def test_a_port_that_draws_anew_every_day_is_told() -> None:
                 replayed(data, {**example, "draws": example["draws"] + fresh, "refused": [text]})
         with pytest.raises(Exception, match="draw"):
             replayed(data, {**example, "draws": [*example["draws"], *example["draws"]]})
+
+
+@pytest.mark.parametrize(
+    ("every", "wrong"),
+    [
+        (None, {"cap": 9}), (None, {"every": 1}), (None, {"every": 14}),
+        (7, {"cap": 9}), (7, {"every": 1}), (7, {"every": 14}), (7, {"every": None}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_port_that_keeps_reports_by_another_rule_is_told(
+    every: int | None, wrong: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps more reports than the cap, or by another calendar, or by the calendar instead of by value."""
+    question, protocol = OneAnswer(words="Which?", answers=("a", "b", "c")), KaryResponse(size=3, odds=THREE)
+    survey = Survey.plan("s", question, epsilon=5, protocol=protocol, cap=5, every=every)
+    data, right = survey.text.encode(), client.report
+    found = list(examples(data, ["a", "b"], 1))
+    assert [replayed(data, example) for example in found] == [example["reports"] for example in found]
+
+    def port(asked: dict[str, Any], *rest: Any) -> Any:
+        limits = {key: value for key, value in {**asked["limits"], **wrong}.items() if value is not None}
+        return right({**asked, "limits": limits}, *rest)
+
+    monkeypatch.setattr(client, "report", port)
+    for example in found:
+        with pytest.raises(InvalidArgument, match="draw"):
+            replayed(data, example)
 
 
 def every_protocol() -> Iterator[tuple[SurveyQuestion, Protocol, Any]]:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -147,12 +148,10 @@ def _answer(
     _read(file)
     try:
         survey = client.load(Path(file).read_bytes())
-        kept = None if memory is None else client.read_memory(memory)
         several = survey["survey"]["kind"] == "several_of"
         given = sys.stdin.read().splitlines() if answers == ["-"] else answers
-        found = client.report(survey, given if several else " ".join(given), kept, day)
-        if memory is not None and kept is not None:
-            client.write_memory(memory, kept)
+        with nullcontext() if memory is None else client.opened_memory(memory) as kept:
+            found = client.report(survey, given if several else " ".join(given), kept, day)
     except client.Refused as refusal:
         raise InvalidArgument(str(refusal), place="answer") from None
     except OSError as error:

@@ -38,6 +38,7 @@ __all__ = [
     "FAILURES",
     "Log",
     "begin",
+    "closed",
     "connect",
     "create_file",
     "identity_of",
@@ -153,7 +154,7 @@ class Log:
         """Return when the disk holds everything that was written to the log before."""
         with self._lock:
             if self._closed:
-                raise LedgerError("the ledger was closed before the disk confirmed a write", code="SF601")
+                raise closed("the ledger was closed before the disk confirmed a write")
             self._waiting += 1
         try:
             _sync(self._file)
@@ -210,6 +211,13 @@ def raise_refusal(error: BaseException, place: str) -> NoReturn:
             error.place = place
             error.args = (str(error),)
     raise error
+
+
+def closed(message: str = "the ledger is closed") -> LedgerError:
+    """Return the refusal of a ledger that was closed: by its user, or after a failure of its disk."""
+    return LedgerError(
+        message, code="SF601", hints=("open it again: it closes when its disk fails or it is damaged, too",)
+    )
 
 
 def unreliable(error: sqlite3.Error) -> bool:

@@ -77,7 +77,7 @@ class Journal(Store):
 
     def now(self) -> int:
         """Return the hour, in milliseconds since 1970; a finer date would tell how long the data took."""
-        return self._clock() // _HOUR * _HOUR
+        return max(0, self._clock() // _HOUR * _HOUR)  # no record is from before 1970
 
     def forget(self) -> None:
         self._newest = None

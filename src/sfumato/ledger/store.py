@@ -23,6 +23,7 @@ from sfumato.ledger.connection import (
     FAILURES,
     Log,
     begin,
+    closed,
     connect,
     create_file,
     identity_of,
@@ -31,6 +32,7 @@ from sfumato.ledger.connection import (
     translated,
     unreliable,
 )
+from sfumato.ledger.forks import Identity
 from sfumato.ledger.group_commit import GroupCommit, WriteRequest, busy
 from sfumato.ledger.open_reservations import OpenReservations
 
@@ -88,6 +90,7 @@ class Store(ABC):
         self.identity = (0, 0)
         self._open_reservations = OpenReservations(None)
         self._log: Log | None = None
+        self._identities: list[Identity] = []
         self._connections = 0
         self._state = self._confirmed = (0, 0, 0)  # nothing is known, and what others wrote not confirmed
         self._held = False
@@ -130,6 +133,7 @@ class Store(ABC):
             forks.count(self.identity, -1)
             raise
         self._connection, self._log = connection, log
+        self._identities = [identity_of(one) for one in _files(path)]
         self._connections += 1  # what was known or confirmed of an earlier one is not of this one
         self._connected = True
 
@@ -328,7 +332,7 @@ class Store(ABC):
 
     def _own_connection(self) -> sqlite3.Connection:
         if self._closed:
-            raise LedgerError("the ledger is closed", code="SF601")
+            raise closed()
         if self._process != os.getpid():
             if self.path is None:
                 raise LedgerError(
@@ -345,7 +349,27 @@ class Store(ABC):
             )
         if self.path is not None and not self._connected:
             self._connect(self.path)
+        if self.path is not None:
+            self._check_beside(self.path)
         return self._connection
+
+    def _check_beside(self, path: Path) -> None:
+        """Refuse where the log or its index has gone: nobody else would see what is written to it here."""
+        for file, known in zip(_files(path), self._identities, strict=True):
+            try:
+                same = identity_of(file) == known
+            except FileNotFoundError:
+                same = False
+            if not same:
+                raise LedgerError(
+                    "a file beside the ledger was moved or replaced while it was open",
+                    code="SF601",
+                    place=str(file),
+                    hints=(
+                        "put it back; what is charged must be found by whoever looks next",
+                        "if it is lost: close the ledger in each program, so that it is written anew",
+                    ),
+                )
 
     def close(self) -> None:
         """Let go of the file. Closing twice is harmless."""
@@ -378,6 +402,11 @@ class Store(ABC):
     def open_reservations(self) -> OpenReservations:
         """Which reservations somebody works on."""
         return self._open_reservations if self.path is None else OpenReservations.of(self.path)
+
+
+def _files(path: Path) -> tuple[Path, ...]:
+    """Return SQLite's log and its index, which are there while anybody has the ledger open."""
+    return tuple(path.with_name(path.name + more) for more in ("-wal", "-shm"))
 
 
 def _refusal_for(error: Exception, place: str) -> Exception:

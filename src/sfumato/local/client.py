@@ -20,13 +20,14 @@ import secrets
 import sys
 import tomllib
 import unicodedata
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 __all__ = [
-    "BOUNDS", "KINDS", "RATIO", "Refused", "load", "read_answer", "read_memory", "report", "write_memory",
+    "BOUNDS", "KINDS", "RATIO", "Refused", "load", "opened_memory", "read_answer", "report",
 ]  # fmt: skip
 
 _Below = Callable[[int], int]
@@ -112,30 +113,61 @@ def _check_terms(mine: _Table, terms: str) -> None:
         )
 
 
-def read_memory(path: str) -> _Table:
+@contextmanager
+def opened_memory(path: str) -> Iterator[_Table]:
+    """Yield what a file keeps, to report with; the file is written on leaving, before the report may be sent.
+
+    It is written whole or not at all, where nobody else can read it: it holds true answers. One program at a
+    time has it open. Two that draw for one answer at once would send two reports, and forget one of them.
+    """
+    path = os.path.realpath(path)
+    draft = f"{path}.new"
+    try:
+        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise Refused(
+            "this memory is open for another answer: try again after it; if there is none, one was cut off "
+            "before anything was sent: delete the file with the name of the memory and .new"
+        ) from None
+    try:
+        with os.fdopen(file, "w", encoding="utf-8") as text:
+            memory = _read_memory(path)
+            yield memory
+            json.dump(memory, text)
+            text.flush()
+            os.fsync(text.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise
+    if os.name == "posix":  # elsewhere a folder cannot be synced
+        folder = os.open(os.path.dirname(path), os.O_RDONLY)
+        try:
+            os.fsync(folder)  # or a power cut could bring the older file back
+        finally:
+            os.close(folder)
+
+
+def _read_memory(path: str) -> _Table:
     """Read the file that keeps what was drawn; without one, nothing was."""
     if not os.path.lexists(path):
         return {}
     try:
         with open(path, encoding="utf-8") as file:
-            memory = json.load(file)
-        for mine in memory.values():
-            if set(mine) - {"format"} != {"terms", "kept", "last"} or not isinstance(mine["kept"], dict):
-                raise ValueError("another file")
+            memory: _Table = json.load(file)
+        if not all(_is_kept(mine) for mine in memory.values()):
+            raise ValueError("another file")
     except (ValueError, AttributeError, TypeError, RecursionError):
         raise Refused("this is not a memory that was kept here; starting afresh costs anew") from None
-    return dict(memory)
+    return memory
 
 
-def write_memory(path: str, memory: _Table) -> None:
-    """Keep what was drawn, whole or not at all, where nobody else can read it: it holds true answers."""
-    draft = f"{path}.{secrets.token_hex(8)}"
-    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(file, "w", encoding="utf-8") as text:
-        json.dump(memory, text)
-        text.flush()
-        os.fsync(text.fileno())
-    os.replace(draft, path)
+def _is_kept(mine: _Table) -> bool:
+    """Return whether this is what is kept of one survey; of another format, its sections are enough."""
+    if set(mine) - {"format"} != {"terms", "kept", "last"} or not isinstance(mine["kept"], dict):
+        return False
+    whole = all(isinstance(fields, dict) for fields in mine["kept"].values())
+    return mine.get("format") != _FORMAT or (whole and mine["last"] in (mine["kept"] or (None,)))
 
 
 # -- answers ------------------------------------------------------------------------------------
@@ -588,10 +620,8 @@ def _main() -> None:
         with open(given.survey, "rb") as file:
             asked = load(file.read())
         several = asked["survey"]["kind"] == "several_of"
-        memory = None if given.memory is None else read_memory(given.memory)
-        told = report(asked, given.answer if several else " ".join(given.answer), memory, given.day)
-        if memory is not None:
-            write_memory(given.memory, memory)  # first kept, then sent
+        with nullcontext() if given.memory is None else opened_memory(given.memory) as memory:
+            told = report(asked, given.answer if several else " ".join(given.answer), memory, given.day)
         print(json.dumps(told))  # noqa: T201
     except (Refused, OSError) as refusal:
         sys.exit(f"refused: {refusal}")

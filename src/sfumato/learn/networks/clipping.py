@@ -10,6 +10,8 @@ differently at different places of a block, by far too much in 32 bits where lar
 Theorem: let one unit change the sum of clipped gradients by a vector of norm at most clip (1 + margin). Each
 entry is rounded to the nearest of `FINE` steps of the clip, which changes the difference of two entries by at
 most one step; so the integers of d parameters change by a vector of norm at most FINE (1 + margin) + sqrt(d).
+Assumes: the gradient of a weighted loss is the weighted gradient. This holds for every function, but code of
+the user's own may change gradients on their way back. `check_norms` refuses what does so to invented rows.
 Assumes: the margin covers what floats round of norms and sums, and of gradients of rows that both datasets
 have in common. Rows go through the module in blocks of one size, whatever the sample is; the linear algebra
 underneath may still round a row differently at another place of the block, which is not proved to be less
@@ -44,6 +46,7 @@ MARGIN = Fraction(1, 1024)
 
 _BLOCK = 64  # rows that go through the module at once
 _SMALL = 200_000  # parameters
+_WEIGHTS = (1e-9, 1e-3, 1e9)  # a gradient that is cut off somewhere is told by one of them
 
 _Integers = npt.NDArray[np.int64]
 
@@ -173,6 +176,29 @@ class ClippedSums:
         self._ghost.enable_hooks()
         return found, np.array(true)
 
+    def weighs_linearly(self, width: int) -> bool:
+        """Return whether a weight of a row's loss is a weight of its gradient, on invented rows.
+
+        The second pass clips by such weights. A hook that cuts gradients off would undo them.
+        """
+        torch = self._torch
+        inputs = torch.linspace(-1, 1, 3 * width, dtype=torch.float64).reshape(3, width)
+        losses = self._losses(inputs, torch.zeros(3, dtype=torch.int64))
+
+        def gradient(weights: Tensor) -> Tensor:
+            each = torch.autograd.grad((losses * weights).sum(), self._trained, retain_graph=True)
+            found: Tensor = torch.cat([one.reshape(-1) for one in each])
+            return found
+
+        self._ghost.disable_hooks()
+        rows = torch.eye(3, dtype=torch.float64)
+        each = [gradient(row) for row in rows]
+        pairs = [(gradient(rows.sum(dim=0)), sum(each))]
+        for weight in _WEIGHTS:
+            pairs += [(gradient(weight * row) / weight, own) for row, own in zip(rows, each, strict=True)]
+        self._ghost.enable_hooks()
+        return all(torch.allclose(one, other, rtol=1e-6, atol=1e-9) for one, other in pairs)
+
 
 def _linear_norms(layer: Linear, activations: list[Tensor], backprops: Tensor) -> dict[Tensor, Tensor]:
     """Return the norms of the gradients of a full layer, of each row.
@@ -191,10 +217,11 @@ def _linear_norms(layer: Linear, activations: list[Tensor], backprops: Tensor) -
 
 
 def check_norms(module: Module, width: int) -> None:
-    """Refuse a module of which norms cannot be found, or are found wrong, on invented rows."""
+    """Refuse a module whose gradients cannot be clipped as claimed: it is tried on invented rows."""
     try:
         sums = ClippedSums(module, 1.0)
         found, true = sums.norms_and_true_norms(width)
+        linear = sums.weighs_linearly(width)
     except (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
         raise InvalidArgument(
             f"the norms of gradients of this module cannot be found ({type(error).__name__})",
@@ -206,6 +233,12 @@ def check_norms(module: Module, width: int) -> None:
             "the norms of gradients of this module are found wrong",
             place="module",
             hints=("use each layer once, and let no two share parameters",),
+        )
+    if not linear:
+        raise InvalidArgument(
+            "the module changes gradients on their way back: they could not be clipped by a weight",
+            place="module",
+            hints=("leave out hooks and functions that cut off, round or normalise gradients",),
         )
 
 

@@ -4,12 +4,14 @@ A module's code may be the user's own, and may keep anything: a hidden state, a 
 it says of a row would then depend on rows of other people. Two things are done about that:
 
 - Trial: a module that changes when it is applied to invented rows is refused, before anything is charged.
-  So is one whose result for a row changes after other rows, or with other rows beside it.
+  So is one whose classes change, or the variables that its methods use. So is one whose result for a row
+  changes after other rows, or with other rows beside it.
 - Reset: rows of a fairness report get a fresh copy of the module each (`FittedNetwork.probabilities_of`), so
-  that state which the trial missed is forgotten. Layers of PyTorch alone keep none, and are not copied.
+  that state which the trial missed is forgotten. A module that shares state with its copy is refused
+  (`shared_state`). Layers of PyTorch alone keep none, and are not copied.
 
-Assumes: code of the user's own keeps nothing outside of the module, as in a global variable or a file; the
-trial finds that only where it changes results for invented rows.
+Assumes: code of the user's own keeps nothing outside of the module, as in an attribute of a class, a global
+variable or a file. The trial finds that only where invented rows are kept, or change results.
 """
 
 from __future__ import annotations
@@ -21,12 +23,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sfumato.errors import InvalidArgument
+from sfumato.learn.networks.shared_state import outside, shares_state
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
 __all__ = ["is_stateless", "refuse_state"]
+
+_SHARED = "the module keeps something that its copies share, such as variables around a function"
 
 
 def is_stateless(module: Module) -> bool:
@@ -35,6 +40,7 @@ def is_stateless(module: Module) -> bool:
         type(part).__module__.startswith("torch.nn.modules.")
         and "forward" not in vars(part)
         and not (part._forward_hooks or part._forward_pre_hooks)
+        and not any(callable(one) for one in vars(part).values())
         for part in module.modules()
     )
 
@@ -51,11 +57,14 @@ def refuse_state(module: Module, width: int) -> None:
     others = torch.stack([rows[2] / 3, rows[1], rows[0] / 7])
     for training in (True, False):
         try:
-            why = _found(copy.deepcopy(module).train(training), rows, others)
+            why = _SHARED if shares_state(module) else ""
+            why = why or _found(copy.deepcopy(module).train(training), rows, others)
         except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             why = f"the module cannot be copied, or fails on invented rows ({type(error).__name__})"
         if why:
             hint = "let the result of a row depend on that row and the parameters alone, without BatchNorm"
+            if why == _SHARED:
+                hint = "let functions use attributes of the module, and no lists or counters around them"
             raise InvalidArgument(why, place="module", hints=(hint,))
 
 
@@ -63,11 +72,14 @@ def _found(module: Module, rows: Tensor, others: Tensor) -> str:
     """Return what is wrong with a module that is tried, if anything is."""
     import torch
 
-    before = copy.deepcopy(module)
+    before, around = copy.deepcopy(module), outside(module)
+    found = []
     with torch.no_grad():
-        first, beside, again = (module(given.clone()) for given in (rows, others, rows))
-    if not _same(before, module, {}):
-        return "the module keeps something of the rows it has met"
+        for given in (rows, others, rows):
+            found.append(module(given.clone()))
+            if not (_same(before, module, {}) and _same(around, outside(module), {})):
+                return "the module keeps something of the rows it has met"
+    first, beside, again = found
     if not _same(first, again, {}):
         return "the module says something else of the same rows when it meets them again"
     if not torch.allclose(first[1], beside[1], rtol=1e-4, atol=1e-6, equal_nan=True):

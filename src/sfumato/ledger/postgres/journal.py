@@ -22,7 +22,7 @@ from typing import Any
 from sfumato.errors import LedgerError
 from sfumato.ledger import forks
 from sfumato.ledger.charges import Reserved
-from sfumato.ledger.connection import translated
+from sfumato.ledger.connection import closed, translated
 from sfumato.ledger.group_commit import WriteRequest
 from sfumato.ledger.journal import Journal, Row, checked, expect
 from sfumato.ledger.postgres import schema
@@ -121,7 +121,7 @@ class PostgresJournal(Journal):
 
     def _own_connection(self) -> sqlite3.Connection:
         if self._closed:
-            raise LedgerError("the ledger is closed", code="SF601")
+            raise closed()
         if self._process != os.getpid():
             raise forks.refusal()
         connection: Any = self._connection
