@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import Token, TokenType, exp
 
+from sfumato.core.steps import spend
 from sfumato.plan import tree
 
 if TYPE_CHECKING:
@@ -191,6 +192,7 @@ def check_query(query: tree.Query, question: Statement) -> None:
             question.refuse("the question is too large", "SF401", None, hint)
         below = 0 if isinstance(node, _ROWS) else depth  # rows upon rows: MOST_RELATIONS limits them
         found.extend((part, below + 1) for part in tree.parts(node))
+    spend(count)
 
 
 _ROWS = (tree.Filter, tree.Projection, tree.Join, tree.SemiJoin, tree.Union, tree.PerUnit, tree.PublicChoice)

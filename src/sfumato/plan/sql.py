@@ -11,6 +11,7 @@ from sqlglot import ErrorLevel, TokenType, exp
 from sqlglot.errors import ParseError, TokenError, UnsupportedError
 
 from sfumato.catalog.catalog import Catalog
+from sfumato.core.steps import spend
 from sfumato.errors import InvalidArgument
 from sfumato.plan import googlesql
 from sfumato.plan.context import Context, Released
@@ -26,6 +27,7 @@ from sfumato.plan.tree import Span
 __all__ = ["parse", "request_of"]
 
 _BYTE_ORDER_MARK = "\ufeff"  # editors put it before a text
+_STEPS_PER_TOKEN = 2
 _STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
 
 
@@ -131,6 +133,7 @@ def _statement(question: Statement) -> exp.Query:
     start = Span(tokens[0].start, tokens[0].end + 1)
     if tokens[0].token_type not in _STARTS:
         question.refuse("only a SELECT is a question", "SF407", start)
+    spend(_STEPS_PER_TOKEN * len(tokens))
     check_tokens(tokens, question)
     text = googlesql.cut(tokens, question)
     try:
