@@ -53,7 +53,7 @@ LAYERS = {
 
 # What the trusted mathematics may use: no data, no SQL, no input or output. Unknown means refuse.
 CORE_MAY_IMPORT = {
-    "__future__", "abc", "bisect", "collections", "contextlib", "dataclasses", "decimal", "enum", "fractions",
+    "__future__", "abc", "bisect", "collections", "contextlib", "contextvars", "dataclasses", "decimal", "enum", "fractions",
     "functools", "heapq", "importlib", "itertools", "math", "numbers", "operator", "struct", "threading",
     "types", "typing", "cryptography", "numpy", "scipy", "sfumato",
 }  # fmt: skip

@@ -19,6 +19,7 @@ from sfumato.aggregates.measure_request import GridFactor
 from sfumato.aggregates.sample_and_aggregate import BlockStatistic
 from sfumato.catalog.kind import Value
 from sfumato.core.grid import Grid
+from sfumato.core.steps import spend
 from sfumato.plan.tree import Expression, GroupChoice, Relation, Span
 
 __all__ = ["BlockValues", "BoundedQuery", "Bounding", "Consistency", "Factor", "Measure", "MeasureKind"]
@@ -146,6 +147,7 @@ class BoundedQuery:
     def most_parts(self, grouping_set: tuple[int, ...]) -> int:
         """Return how many declared groups fall into one group of a grouping set at most."""
         assert self.declared is not None
+        spend(len(self.declared) // 50)
         if grouping_set not in self._parts:
             if grouping_set:
                 counts = Counter(map(itemgetter(*grouping_set), self.declared))

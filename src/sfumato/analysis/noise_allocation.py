@@ -193,7 +193,9 @@ def calibrated(
         return Treatment(items=items, laws=tuple(candidate[kind] for kind in kinds.places))
 
     # Prices fall about like 1 / level^power: follow that to the allowance.
-    known = [(norm, ratio, item.sensitivity) for item, norm, ratio in zip(kinds.items, norms, ratios, strict=True)]
+    known = [
+        (norm, ratio, item.sensitivity) for item, norm, ratio in zip(kinds.items, norms, ratios, strict=True)
+    ]
     level = law.first_level(
         [known[kind] for kind in kinds.places],
         lambda event: float(budget.rule.price(event)) / float(allowance),

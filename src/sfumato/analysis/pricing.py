@@ -112,9 +112,7 @@ class Cost:
     keys_delta: Fraction  # the part of delta that selecting keys uses
     keys_limit: Fraction = Fraction(0)  # what it might have used
     others: tuple[Noise, ...] = ()  # of what is not shown, as one row; its cost is in `noises` already
-    _places: dict[tuple[str, int], Noise] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    _places: dict[tuple[str, int], Noise] = field(default_factory=dict, init=False, repr=False, compare=False)
     part: Fraction = field(default=Fraction(1), repr=False)  # of what epsilon allows; less, beside others
     objective: float = field(default=0.0, repr=False, compare=False)  # the weighted sum of relative variances
 
@@ -183,7 +181,9 @@ def _shared(
     up to what epsilon allows, and each set of items costs at most its own part by `calibrated`.
     """
     allowance = budget.allowance(epsilon) * part
-    known = {name: _owner(name, bounding) for name in dict.fromkeys(item.measure for item in items)}
+    deciding = (None, deciding_measure(bounding.query, bounding.min_units))
+    measures = dict.fromkeys(item.measure for item in items)
+    known = {name: _owner(name, bounding, decides=name in deciding) for name in measures}
     owners = [known[item.measure] for item in items]
     wanted = {one: budget.allowance(epsilon * bounding.shares[one]) * part for one in owners if one != _REST}
     total = sum(wanted.values(), Fraction(0))
@@ -205,11 +205,12 @@ def _shared(
     return Treatment(items=items, laws=tuple(found[place] for place in range(len(items))))
 
 
-def _owner(measure: str | None, bounding: Bounding) -> str | None:
+def _owner(measure: str | None, bounding: Bounding, *, decides: bool) -> str | None:
     """Return the aggregate whose share of epsilon an item of a measure has, None for selecting keys."""
-    deciding = measure in (None, deciding_measure(bounding.query, bounding.min_units))
+    if not bounding.shares:
+        return _REST
     names = [answer.name for answer in bounding.answers if measure in answer.measures]
-    owners = [name for name in (*names, *((None,) if deciding else ())) if name in bounding.shares]
+    owners = [name for name in (*names, *((None,) if decides else ())) if name in bounding.shares]
     return max(owners, key=lambda name: bounding.shares[name], default=_REST)
 
 

@@ -1,14 +1,14 @@
 """Steps: how much work pricing a question takes, counted the same on every machine, and where it ends.
 
-Pricing is free, so anybody may ask for a price again and again. Limits on single numbers (`plan.limits`) do
-not bound their products: a hundred sums by sixty-four grouping sets are 6,400 noises. So the loops of planning
-and pricing count what they do, and a question that takes more steps than the owner allows is refused.
+Pricing is free, so anybody may ask for a price again and again. Limits on single numbers (`plan.limits`)
+do not bound their products: a hundred sums by sixty-four grouping sets are 6,400 noises. So the loops of
+planning and pricing count what they do. What takes more steps than the owner allows is refused.
 
 Theorem: whether a question is refused depends on no private row. Assumes: loops spend numbers that follow
 from the question, the declarations, public tables, and releases that the asker was given. Proof: the count is
 a sum of such numbers, taken before the charge, and no clock is read.
 
-A step stands for at most `CALLS` calls of functions in Python or C; `tests/steps` compares both counts.
+A step stands for at most `CALLS` calls of functions in Python or C; `tests/engine/test_steps.py` compares both counts.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from sfumato.plan.tree import Span
 __all__ = ["parse", "request_of"]
 
 _BYTE_ORDER_MARK = "\ufeff"  # editors put it before a text
-_STEPS_PER_TOKEN = 2
+_STEPS_PER_TOKEN = 4
 _STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
 
 
@@ -102,6 +102,7 @@ def _rendered(query: exp.Query, question: Statement) -> str:
     """Return post-processing as text that reads back as the very same query, or refuse it."""
     try:
         text = query.sql(dialect="duckdb", comments=False, identify=True, unsupported_level=ErrorLevel.RAISE)
+        spend(len(text) // 8)
         again = sqlglot.parse_one(text, dialect="duckdb")
     except (UnsupportedError, ParseError):
         question.refuse("this post-processing cannot be written as SQL", "SF404")
