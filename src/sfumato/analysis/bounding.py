@@ -34,8 +34,8 @@ from sfumato.plan.tree import Query, Span
 
 __all__ = ["bound"]
 
-_STEPS_PER_NODE = 2
-_STEPS_PER_AGGREGATE = 20
+_STEPS_PER_NODE = 3
+_STEPS_PER_AGGREGATE = 30
 _MOST_CELLS = 2**27  # of all declared groups together: a table of a gigabyte, whatever the data
 
 

@@ -36,7 +36,7 @@ __all__ = ["CHARACTERS", "HIDDEN", "Trace", "chooses", "shown_columns", "trace"]
 HIDDEN = "__sfumato_row"
 """The column that carries a noisy table's row number through the statement."""
 
-CHARACTERS = 8
+CHARACTERS = 5
 """How many characters of post-processing are read in one step."""
 
 _X = "x"
