@@ -8,7 +8,8 @@ Theorem: whether a question is refused depends on no private row. Assumes: loops
 from the question, the declarations, public tables, and releases that the asker was given. Proof: the count is
 a sum of such numbers, taken before the charge, and no clock is read.
 
-A step stands for at most `CALLS` calls of functions in Python or C; `tests/engine/test_steps.py` compares both counts.
+A step stands for at most `CALLS` calls of functions in Python or C: `tests/engine/test_steps.py` compares the
+two counts.
 """
 
 from __future__ import annotations
