@@ -106,7 +106,7 @@ class _Lister:
             parts.append(((place,), tuple((value,) for value in known.values)))
         if math.prod(len(values) for _, values in parts) > MOST_GROUPS:
             self._refuse_many()
-        spend(math.prod(len(values) for _, values in parts) // 50)
+        spend(math.prod(len(values) for _, values in parts) // 25)
         order = [place for places, _ in parts for place in places]
         where = [order.index(place) for place in range(len(keys))]
         products = itertools.product(*(values for _, values in parts))

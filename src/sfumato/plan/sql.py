@@ -27,7 +27,8 @@ from sfumato.plan.tree import Span
 __all__ = ["parse", "request_of"]
 
 _BYTE_ORDER_MARK = "\ufeff"  # editors put it before a text
-_STEPS_PER_TOKEN = 4
+_STEPS_PER_TOKEN = 6
+_STEPS = {TokenType.COMMA: 1, TokenType.NUMBER: 2, TokenType.STRING: 2}
 _STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
 
 
@@ -134,7 +135,7 @@ def _statement(question: Statement) -> exp.Query:
     start = Span(tokens[0].start, tokens[0].end + 1)
     if tokens[0].token_type not in _STARTS:
         question.refuse("only a SELECT is a question", "SF407", start)
-    spend(_STEPS_PER_TOKEN * len(tokens))
+    spend(sum(_STEPS.get(token.token_type, _STEPS_PER_TOKEN) for token in tokens))
     check_tokens(tokens, question)
     text = googlesql.cut(tokens, question)
     try:
