@@ -20,6 +20,7 @@ from anonymity import anonymity_rows
 from cases import ACCOUNTING, DRAWS, SCALES, SIGMA, Case, Part, best, gaussian_epsilon
 from fairness import fairness_rows
 from hierarchy import hierarchy_rows
+from hostile import hostile_rows
 from learning import learning_rows
 from ledger import ledger_rows
 from local import local_rows
@@ -89,6 +90,7 @@ def all_rows(options: argparse.Namespace, rivals: dict[str, Any]) -> Iterator[Ro
     yield from workload_rows(adult)
     yield from marginal_rows(adult, options.rivals)
     yield from hierarchy_rows()
+    yield from hostile_rows()
     yield from learning_rows(adult, options.rivals)
     yield from fairness_rows()
     yield from stream_error_rows(options.rivals)

@@ -53,9 +53,9 @@ LAYERS = {
 
 # What the trusted mathematics may use: no data, no SQL, no input or output. Unknown means refuse.
 CORE_MAY_IMPORT = {
-    "__future__", "abc", "bisect", "collections", "contextlib", "dataclasses", "decimal", "enum", "fractions",
-    "functools", "heapq", "importlib", "itertools", "math", "numbers", "operator", "struct", "threading",
-    "types", "typing", "cryptography", "numpy", "scipy", "sfumato",
+    "__future__", "abc", "bisect", "collections", "contextlib", "contextvars", "dataclasses", "decimal",
+    "enum", "fractions", "functools", "heapq", "importlib", "itertools", "math", "numbers", "operator",
+    "struct", "threading", "types", "typing", "cryptography", "numpy", "scipy", "sfumato",
 }  # fmt: skip
 ONLY_ENTROPY_MAY_IMPORT = {"cryptography", "os"}
 CORE_MAY_NOT_CALL = {"breakpoint", "eval", "exec", "input", "open", "print"}

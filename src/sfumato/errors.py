@@ -125,6 +125,7 @@ class QueryRefused(SfumatoError):
     SF401 syntax   SF402 unknown name   SF403 function or operator   SF404 shape of the query
     SF405 missing bounds or caps   SF406 mixes units of protection   SF407 not a question
     SF408 against the owner's policy   SF409 no release determines the answer
+    SF410 takes too many steps to price
 
     >>> asked = "SELECT AVG(agee) FROM t"
     >>> print(QueryRefused("no column `agee` here", code="SF402", text=asked, start=11, end=15))

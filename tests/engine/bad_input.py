@@ -81,7 +81,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "SF404", doubling(60, "SELECT COUNT(*) AS uid, 1 AS x FROM t", UNION, "SELECT SUM(x) FROM {last}")),
     "a thousand sums": ("SF404", f"SELECT {listed('SUM(n + {0}) AS s{0}', 1000)} FROM t"),
     "a hundred and one sums": ("SF404", f"SELECT {listed('SUM(n + {0}) AS s{0}', 101)} FROM t"),
-    "thousands of sums of one kind": ("SF404", f"SELECT {listed('SUM(n) AS s{0}', 3000)} FROM t"),
+    "thousands of sums of one kind": ("SF410", f"SELECT {listed('SUM(n) AS s{0}', 3000)} FROM t"),
     "thousands of windows": (
         "SF404", f"SELECT {listed('SUM(COUNT(*)) OVER () AS w{0}', 1000)} FROM t GROUP BY g"),
     "thousands of additions": ("SF401", "SELECT SUM(n" + "+1" * 3000 + ") FROM t"),

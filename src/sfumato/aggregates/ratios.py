@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.noise_sums import tail
+from sfumato.core.steps import spend
 
 __all__ = ["Estimate", "fieller"]
 
@@ -61,6 +62,7 @@ def fieller(
         return low, high
 
     def surprise(theta: _Floats) -> _Floats:
+        spend()
         each = [a + b * theta for a, b in weights]
         more = nothing if extra is None else extra(theta)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -50,6 +50,7 @@ class AskedAggregate:
     catalog: Catalog
     columns: Mapping[str, Known]
     measures: Measures
+    multiplied: frozenset[Expression]  # arguments of aggregates that multiply values
     max_distinct: int | None
     zero_for_null: bool = False
     quantiles: tuple[float, ...] = field(init=False)
@@ -309,10 +310,7 @@ class AskedAggregate:
             low=interval.low,
             high=interval.high,
             whole=expression.kind is not None and expression.kind.whole,
-            multiplied=any(
-                given in other.arguments and other.function.record.multiplies
-                for _, other in self.query.aggregates
-            ),
+            multiplied=given in self.multiplied,
         )
 
     def _check_scale(self, low: Fraction, high: Fraction) -> None:

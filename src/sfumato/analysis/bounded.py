@@ -7,16 +7,19 @@ in each of the at most `max_groups` groups that a unit is kept in, the unit move
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
+from operator import itemgetter
 
 from sfumato.aggregates.answer import Answer
 from sfumato.aggregates.measure_request import GridFactor
 from sfumato.aggregates.sample_and_aggregate import BlockStatistic
 from sfumato.catalog.kind import Value
 from sfumato.core.grid import Grid
+from sfumato.core.steps import spend
 from sfumato.plan.tree import Expression, GroupChoice, Relation, Span
 
 __all__ = ["BlockValues", "BoundedQuery", "Bounding", "Consistency", "Factor", "Measure", "MeasureKind"]
@@ -139,6 +142,19 @@ class BoundedQuery:
     max_total: int | None = None
     members: bool = False
     choice: GroupChoice | None = None
+    _parts: dict[tuple[int, ...], int] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def most_parts(self, grouping_set: tuple[int, ...]) -> int:
+        """Return how many declared groups fall into one group of a grouping set at most."""
+        assert self.declared is not None
+        spend(len(self.declared) // 50)
+        if grouping_set not in self._parts:
+            if grouping_set:
+                counts = Counter(map(itemgetter(*grouping_set), self.declared))
+                self._parts[grouping_set] = max(counts.values())
+            else:
+                self._parts[grouping_set] = len(self.declared)
+        return self._parts[grouping_set]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

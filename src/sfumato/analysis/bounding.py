@@ -26,12 +26,16 @@ from sfumato.analysis.shapes import Cap, declared_cap, is_private, may_copy_rows
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Table
+from sfumato.core.steps import spend
 from sfumato.plan.hints import refuse
+from sfumato.plan.limits import size
 from sfumato.plan.request import DEFAULT_OPTIONS, Options
 from sfumato.plan.tree import Query, Span
 
 __all__ = ["bound"]
 
+_STEPS_PER_NODE = 3
+_STEPS_PER_AGGREGATE = 30
 _MOST_CELLS = 2**27  # of all declared groups together: a table of a gigabyte, whatever the data
 
 
@@ -42,6 +46,7 @@ def bound(
 
     `tables` reads public tables, for the groups that they list.
     """
+    spend(_STEPS_PER_NODE * size(query) + _STEPS_PER_AGGREGATE * len(query.aggregates))
     return _Bounder(query, catalog, options, tables, _caps(query, catalog, options)).bounding()
 
 
@@ -86,6 +91,12 @@ class _Bounder:
             ),
             divided=max_total is not None,
         )
+        multiplied = frozenset(
+            argument
+            for _, one in query.aggregates
+            if one.function.record.multiplies
+            for argument in one.arguments
+        )
         answers = tuple(
             AskedAggregate(
                 name=name,
@@ -94,6 +105,7 @@ class _Bounder:
                 catalog=self.catalog,
                 columns=columns,
                 measures=measures,
+                multiplied=multiplied,
                 max_distinct=options.max_distinct or self.caps["max_rows"],
             ).answer()
             for name, one in query.aggregates

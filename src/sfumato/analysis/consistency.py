@@ -36,6 +36,7 @@ from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind, Value
 from sfumato.core.arguments import FloatArray
 from sfumato.core.cube_estimates import cube_variances
+from sfumato.core.steps import spend
 from sfumato.core.tree_estimates import LevelTree, estimate_tree
 from sfumato.core.tree_rounding import rounding_variances
 from sfumato.plan.columns import references
@@ -109,6 +110,7 @@ def consistent_bounding(
 def groups_of(query: BoundedQuery, place: int) -> list[tuple[Value, ...]]:
     """Return the groups of a grouping set, in the order in which they are declared."""
     chosen = query.grouping_sets[place]
+    spend(len(query.declared or ()) * (2 + len(chosen)) // 80)
     return list(dict.fromkeys(tuple(key[at] for at in chosen) for key in query.declared or ()))
 
 
@@ -118,6 +120,7 @@ def tree_of(query: BoundedQuery, chain: Sequence[int], keys: Sequence[_Keys]) ->
     for above, below in pairwise(chain):
         upper, lower = query.grouping_sets[above], query.grouping_sets[below]
         places = [lower.index(at) for at in upper]
+        spend(len(keys[below]) * (2 + len(places)) // 80)
         numbers = {key: number for number, key in enumerate(keys[above])}
         found = (numbers[tuple(key[place] for place in places)] for key in keys[below])
         parents.append(np.fromiter(found, dtype=np.int64, count=len(keys[below])))
@@ -219,6 +222,7 @@ def _estimated(
 def _parts(query: BoundedQuery, place: int, keys: _Keys) -> FloatArray:
     """Return how many of the finest groups each group of a set has."""
     chosen = query.grouping_sets[place]
+    spend(len(query.declared or ()) * (2 + len(chosen)) // 80)
     counted = Counter(tuple(key[at] for at in chosen) for key in query.declared or ())
     return np.array([counted[tuple(key)] for key in keys], dtype=np.float64)
 

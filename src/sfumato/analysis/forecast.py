@@ -19,8 +19,11 @@ from sfumato.analysis.consistency import level_fits
 from sfumato.analysis.pricing import Cost
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity, positive
+from sfumato.core.steps import spend
 from sfumato.errors import InvalidArgument
 from sfumato.plan.request import DEFAULT_OPTIONS, Options
+
+_STEPS_PER_ANSWER = 40
 
 __all__ = ["cheapest", "forecasts", "smallest_epsilon", "worst_forecasts", "worst_of"]
 
@@ -29,6 +32,7 @@ def forecasts(
     bounding: Bounding, cost: Cost, *, size: float | None = None, level: float = 0.95, grouping_set: int = 0
 ) -> tuple[Forecast, ...]:
     """Return what to expect of every aggregate in groups of `size` rows."""
+    spend(_STEPS_PER_ANSWER * len(bounding.answers))
     rows = None if size is None else float(positive(size, "size"))
     if bounding.consistency is not None:
         return _consistent(bounding, cost, level, grouping_set)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -10,11 +12,13 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, Event, Repeated
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.rules import PureRule
+from sfumato.core.steps import spend
 
-__all__ = ["Item", "Treatment", "calibrated", "tree_shape"]
+__all__ = ["Item", "Kinds", "Treatment", "calibrated", "tree_shape"]
 
 _BITS = 32  # shares of a pure epsilon are kept this short
 _TRIES = 60
+_STEPS_PER_KIND = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +53,10 @@ class Item:
             events.append(one if number == 1 else Repeated(event=one, times=number))
         return events[0] if len(events) == 1 else Composed(events=tuple(events))
 
+    def alike(self) -> Item:
+        """Return what all items have that get the same noise: everything but their names."""
+        return replace(self, measure=None, grouping_set=0)
+
     def with_share(self, share: Fraction, law: type[NoiseLaw], *, pure: bool) -> Item:
         """Return the item with the emphasis by which it gets a share of the cost, beside items with others.
 
@@ -82,6 +90,36 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Kinds:
+    """The different items of a list, but for their names: a cube has few kinds of items, and many of each."""
+
+    items: tuple[Item, ...]
+    first: tuple[int, ...]  # where the first of each kind is
+    times: tuple[int, ...]  # how many there are of each kind
+    places: tuple[int, ...]  # of each item of the list, its kind
+
+    @staticmethod
+    def of(items: Sequence[Item]) -> Kinds:
+        """Find the kinds of items."""
+        spend(len(items))
+        known: dict[Item, int] = {}
+        first: list[int] = []
+        places: list[int] = []
+        for place, item in enumerate(items):
+            kind = known.setdefault(item.alike(), len(known))
+            if kind == len(first):
+                first.append(place)
+            places.append(kind)
+        counts = Counter(places)
+        return Kinds(
+            items=tuple(items[place] for place in first),
+            first=tuple(first),
+            times=tuple(counts[kind] for kind in range(len(first))),
+            places=tuple(places),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Treatment:
     """One kind of noise for all items, and how much of it for each."""
 
@@ -91,10 +129,14 @@ class Treatment:
     @property
     def objective(self) -> float:
         """The weighted sum of relative variances."""
-        return sum(
-            float(item.weight * item.blocks * law.variance / item.sensitivity**2)
-            for item, law in zip(self.items, self.laws, strict=True)
-        )
+        known: dict[tuple[int, Fraction, Fraction, int], float] = {}
+        total = 0.0
+        for item, law in zip(self.items, self.laws, strict=True):
+            kind = (id(law), item.weight, item.blocks, item.sensitivity)  # items of one kind share a law
+            if kind not in known:
+                known[kind] = float(item.weight * item.blocks * law.variance / item.sensitivity**2)
+            total += known[kind]
+        return total
 
 
 def tree_shape(cells: int, law: type[NoiseLaw]) -> tuple[int, int]:
@@ -128,27 +170,34 @@ def calibrated(
     """
     if law.pure and isinstance(budget.rule, PureRule):
         return _pure(law, items, allowance)
-    power, norms = law.power(), [law.norm(item.l1, item.l2_squared) for item in items]
+    kinds, power = Kinds.of(items), law.power()
+    norms = [law.norm(item.l1, item.l2_squared) for item in kinds.items]
     ratios = [
         (norm / float(item.weight * item.blocks * item.emphasis)) ** (1 / (1 + power))
-        for item, norm in zip(items, norms, strict=True)
+        for item, norm in zip(kinds.items, norms, strict=True)
     ]
 
-    def at(level: float) -> Treatment:
-        amounts = zip(items, ratios, strict=True)
-        laws = (law.relative(Fraction(level * ratio), item.sensitivity) for item, ratio in amounts)
-        return Treatment(items=items, laws=tuple(laws))
+    def at(level: float) -> list[NoiseLaw]:
+        spend(_STEPS_PER_KIND * len(ratios))
+        amounts = zip(kinds.items, ratios, strict=True)
+        return [law.relative(Fraction(level * ratio), item.sensitivity) for item, ratio in amounts]
 
-    def total(candidate: Treatment) -> Fraction:
+    def total(candidate: list[NoiseLaw]) -> Fraction:
         spent = Fraction(0)
-        for item, own in zip(items, candidate.laws, strict=True):
+        for item, own, number in zip(kinds.items, candidate, kinds.times, strict=True):
             for part, times in item.event(own).parts():
-                spent += Fraction(budget.rule.price(part)) * times
+                spent += Fraction(budget.rule.price(part)) * times * number
         return spent
 
+    def treated(candidate: list[NoiseLaw]) -> Treatment:
+        return Treatment(items=items, laws=tuple(candidate[kind] for kind in kinds.places))
+
     # Prices fall about like 1 / level^power: follow that to the allowance.
+    known = [
+        (norm, ratio, item.sensitivity) for item, norm, ratio in zip(kinds.items, norms, ratios, strict=True)
+    ]
     level = law.first_level(
-        [(norm, ratio, item.sensitivity) for item, norm, ratio in zip(items, norms, ratios, strict=True)],
+        [known[kind] for kind in kinds.places],
         lambda event: float(budget.rule.price(event)) / float(allowance),
     )
     low, high = 0.0, math.inf
@@ -159,7 +208,7 @@ def calibrated(
         if spent <= allowance:
             high = level
             if ratio > 1.0 - 1e-6:
-                return candidate
+                return treated(candidate)
         else:
             low = level
         step = level * ratio ** (1 / power) * (1 + 1e-8)
@@ -167,18 +216,22 @@ def calibrated(
         level = step if inside else (math.sqrt(low * high) if low and math.isfinite(high) else step)
         if high < low * (1 + 1e-7):
             break
-    return at(high)
+    return treated(at(high))
 
 
 def _pure(law: type[NoiseLaw], items: tuple[Item, ...], epsilon: Fraction) -> Treatment:
     """Divide epsilon itself: the shares add up to it exactly."""
-    wishes = [float(item.l1**2 * item.weight * item.blocks * item.emphasis) ** (1 / 3) for item in items]
-    if len(set(wishes)) == 1:
-        shares = [Fraction(1, len(items))] * len(items)
+    kinds = Kinds.of(items)
+    each = [float(item.l1**2 * item.weight * item.blocks * item.emphasis) ** (1 / 3) for item in kinds.items]
+    if len(set(each)) == 1:
+        shares = [Fraction(1, len(items))] * len(each)
     else:
-        rounded = [Fraction(max(1, round(wish / sum(wishes) * 2**_BITS))) for wish in wishes]
-        shares = [part / sum(rounded) for part in rounded]
-    laws = tuple(
-        law(item.l1 * item.sensitivity / (epsilon * share)) for item, share in zip(items, shares, strict=True)
-    )
-    return Treatment(items=items, laws=laws)
+        whole = sum(each[kind] for kind in kinds.places)
+        rounded = [Fraction(max(1, round(wish / whole * 2**_BITS))) for wish in each]
+        parts = sum(part * times for part, times in zip(rounded, kinds.times, strict=True))
+        shares = [part / parts for part in rounded]
+    laws = [
+        law(item.l1 * item.sensitivity / (epsilon * share))
+        for item, share in zip(kinds.items, shares, strict=True)
+    ]
+    return Treatment(items=items, laws=tuple(laws[kind] for kind in kinds.places))

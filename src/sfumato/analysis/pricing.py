@@ -26,16 +26,15 @@ of several shifts sum to at most the square of their sum.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from sfumato.aggregates.answer import AddedNoise
+from sfumato.aggregates.answer import AddedNoise, Answer
 from sfumato.analysis.bounded import BoundedQuery, Bounding, Measure, MeasureKind
 from sfumato.analysis.cell_choice import CellChoice, CellChoiceItem, chosen_blocks
 from sfumato.analysis.keys import appearance, divided_appearance, divided_cut, smallest_cut
-from sfumato.analysis.noise_allocation import Item, Treatment, calibrated, tree_shape
+from sfumato.analysis.noise_allocation import Item, Kinds, Treatment, calibrated, tree_shape
 from sfumato.analysis.selection import (
     DELTAS,
     SHARES,
@@ -57,12 +56,14 @@ from sfumato.core.arguments import Number, budget_quantity
 from sfumato.core.events import Composed, Event
 from sfumato.core.noise_law import NoiseLaw, noise_laws
 from sfumato.core.rules import PureRule
+from sfumato.core.steps import spend
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.plan.hints import refuse
 from sfumato.plan.request import DEFAULT_OPTIONS, Options
 
 __all__ = ["Cost", "Noise", "price"]
 
+_STEPS_PER_ITEM = 2
 _REST = ""  # of what has no share of epsilon by itself
 
 
@@ -111,6 +112,7 @@ class Cost:
     keys_delta: Fraction  # the part of delta that selecting keys uses
     keys_limit: Fraction = Fraction(0)  # what it might have used
     others: tuple[Noise, ...] = ()  # of what is not shown, as one row; its cost is in `noises` already
+    _places: dict[tuple[str, int], Noise] = field(default_factory=dict, init=False, repr=False, compare=False)
     part: Fraction = field(default=Fraction(1), repr=False)  # of what epsilon allows; less, beside others
     objective: float = field(default=0.0, repr=False, compare=False)  # the weighted sum of relative variances
 
@@ -123,8 +125,9 @@ class Cost:
 
     def noise(self, measure: str, grouping_set: int = 0) -> Noise:
         """Return the noise of a measure in a grouping set."""
-        wanted = (measure, grouping_set)
-        return next(noise for noise in self.noises if (noise.measure, noise.grouping_set) == wanted)
+        if not self._places:
+            self._places.update({(one.measure, one.grouping_set): one for one in self.noises})
+        return self._places[measure, grouping_set]
 
     def selection(self, grouping_set: int = 0) -> Selection | None:
         """Return how the groups of a grouping set are selected, None if they are all shown."""
@@ -178,7 +181,10 @@ def _shared(
     up to what epsilon allows, and each set of items costs at most its own part by `calibrated`.
     """
     allowance = budget.allowance(epsilon) * part
-    owners = [_owner(item, bounding) for item in items]
+    deciding = (None, deciding_measure(bounding.query, bounding.min_units))
+    measures = dict.fromkeys(item.measure for item in items)
+    known = {name: _owner(name, bounding, decides=name in deciding) for name in measures}
+    owners = [known[item.measure] for item in items]
     wanted = {one: budget.allowance(epsilon * bounding.shares[one]) * part for one in owners if one != _REST}
     total = sum(wanted.values(), Fraction(0))
     scale = min(Fraction(1), allowance / total) if total else Fraction(1)
@@ -199,11 +205,12 @@ def _shared(
     return Treatment(items=items, laws=tuple(found[place] for place in range(len(items))))
 
 
-def _owner(item: Item, bounding: Bounding) -> str | None:
-    """Return the aggregate whose share of epsilon an item has, None for selecting keys."""
-    deciding = item.measure in (None, deciding_measure(bounding.query, bounding.min_units))
-    names = [answer.name for answer in bounding.answers if item.measure in answer.measures]
-    owners = [name for name in (*names, *((None,) if deciding else ())) if name in bounding.shares]
+def _owner(measure: str | None, bounding: Bounding, *, decides: bool) -> str | None:
+    """Return the aggregate whose share of epsilon an item of a measure has, None for selecting keys."""
+    if not bounding.shares:
+        return _REST
+    names = [answer.name for answer in bounding.answers if measure in answer.measures]
+    owners = [name for name in (*names, *((None,) if decides else ())) if name in bounding.shares]
     return max(owners, key=lambda name: bounding.shares[name], default=_REST)
 
 
@@ -215,8 +222,12 @@ def _cost(
     selected = [place for place in range(len(sets)) if sets[place]]
     deciding = deciding_measure(bounding.query, bounding.min_units)
     by_rows = deciding is not None and deciding != units_measure(bounding.query)
-    for item, law in zip(best.items, best.laws, strict=True):
-        event = item.event(law)
+    events: dict[tuple[int, int], Event] = {}
+    kinds = Kinds.of(best.items)
+    for kind, item, law in zip(kinds.places, best.items, best.laws, strict=True):
+        if (kind, id(law)) not in events:
+            events[kind, id(law)] = item.event(law)
+        event = events[kind, id(law)]
         if item.measure is not None:
             found = item if isinstance(item, QuantileSearchItem) else None
             noises.append(
@@ -312,10 +323,16 @@ def _items(
     unknown = weights.keys() - {answer.name for answer in bounding.answers}
     if unknown:
         raise InvalidArgument(f"weights name no aggregate: {', '.join(sorted(unknown))}", place="weights")
+    spend(_STEPS_PER_ITEM * len(query.grouping_sets) * (len(query.measures) + 1))
+    used: dict[str, list[Answer]] = {measure.name: [] for measure in query.measures}
+    for answer in bounding.answers:
+        for name in answer.measures:
+            used[name].append(answer)
     items: list[Item] = []
     for place, grouping_set in enumerate(query.grouping_sets):
+        shifts = _shifts(query, grouping_set, law)
         for measure in query.measures:
-            users = [answer for answer in bounding.answers if measure.name in answer.measures]
+            users = used[measure.name]
             given = [weights[user.name] for user in users if user.name in weights]
             total, others = _total(query, measure), bounding.others
             item = Item(
@@ -323,9 +340,7 @@ def _items(
                 grouping_set=place,
                 sensitivity=measure.sensitivity,
                 weight=max(given, default=Fraction(1)),
-                shifts=((1, _numbers_moved(query, measure.name)),)
-                if others
-                else _shifts(query, grouping_set, law),
+                shifts=((1, _numbers_moved(query, measure.name)),) if others else shifts,
                 norm=(others and measure.name != units_measure(query)) or total is not None,
                 total=total,
             )
@@ -434,8 +449,7 @@ def _shifts(
         return ((1, groups),)
     most = groups
     if query.declared is not None and law.euclidean:
-        parts = Counter(tuple(key[place] for place in grouping_set) for key in query.declared)
-        most = min(groups, max(parts.values()))  # some groups of a set may have more parts than others
+        most = min(groups, query.most_parts(grouping_set))
     whole, rest = divmod(groups, most)
     return ((most, whole),) if not rest else ((most, whole), (rest, 1))
 

@@ -24,6 +24,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from operator import itemgetter
 from typing import NoReturn, Protocol
 
 from sfumato.analysis.constant_parts import ONE_ROW, with_constants
@@ -33,6 +34,7 @@ from sfumato.analysis.public_rows import components, public_rows
 from sfumato.analysis.ranges import Known, known_of
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Value
+from sfumato.core.steps import spend
 from sfumato.plan.columns import outputs, references, substituted, with_parts
 from sfumato.plan.conditions import one_of
 from sfumato.plan.hints import refuse
@@ -104,10 +106,13 @@ class _Lister:
             parts.append(((place,), tuple((value,) for value in known.values)))
         if math.prod(len(values) for _, values in parts) > MOST_GROUPS:
             self._refuse_many()
+        spend(math.prod(len(values) for _, values in parts) // 25)
         order = [place for places, _ in parts for place in places]
         where = [order.index(place) for place in range(len(keys))]
-        rows = (tuple(itertools.chain(*row)) for row in itertools.product(*(values for _, values in parts)))
-        listed = tuple(tuple(row[at] for at in where) for row in rows)
+        products = itertools.product(*(values for _, values in parts))
+        listed = tuple(map(tuple, map(itertools.chain.from_iterable, products)))
+        if where != list(range(len(keys))):
+            listed = tuple(map(itemgetter(*where), listed))
         if not listed:
             refuse(
                 self.query.text,

@@ -22,10 +22,12 @@ from fractions import Fraction
 from sfumato.analysis.bounded import Bounding, Measure
 from sfumato.analysis.pricing import Cost, Noise
 from sfumato.catalog.canonical import fingerprint
+from sfumato.core.steps import spend
 
 __all__ = ["SharedQuery", "SharedUse", "share"]
 
 _LEVEL = 0.95
+_STEPS_PER_MEASURE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,7 @@ class SharedUse:
 
     def cost(self, shared: Cost) -> Cost:
         """Return the noise of the query's own measures, under their own names."""
+        spend(len(shared.noises) // 20)
         names = {there: here for here, there in self.measures.items()}
         noises = tuple(
             replace(noise, measure=names[noise.measure]) for noise in shared.noises if noise.measure in names
@@ -82,9 +85,13 @@ def _shared(asked: Mapping[int, tuple[Bounding, Cost]]) -> SharedQuery:
     noises: dict[tuple[str, int], Noise] = {}
     uses = []
     for place, (bounding, cost) in asked.items():
+        spend(_STEPS_PER_MEASURE * (1 + len(bounding.query.measures)) + len(cost.noises))
+        noisy: dict[str, list[Noise]] = {}
+        for noise in cost.noises:
+            noisy.setdefault(noise.measure, []).append(noise)
         own = {}
         for measure in bounding.query.measures:
-            found = [noise for noise in cost.noises if noise.measure == measure.name]
+            found = noisy.get(measure.name, [])
             name = names.setdefault(_kind(measure, found), f"m{len(names)}")
             own[measure.name] = name
             measures.setdefault(name, replace(measure, name=name))

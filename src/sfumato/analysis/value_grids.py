@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from sfumato.core.grid import Grid
 from sfumato.core.intervals import EVERYTHING, Interval
+from sfumato.core.steps import spend
 
 __all__ = ["Cells", "PARTS", "cells_of", "centred_grid", "clamped_grid", "ones", "ranked_cells"]
 
@@ -119,6 +120,7 @@ def _real_cells(low: Fraction, high: Fraction, size: Fraction) -> Cells:
 def _cells(low: Fraction, size: Fraction, number: int, *, points: bool) -> Cells:
     centre = low if points else low + size / 2  # rounding halves upward makes that the cell's index
     grid = Grid(step=size, lower=0, upper=(number - 1) * size)
+    spend(number // 4)
     edges = tuple(float(low + i * size) for i in range(number + 1))
     return Cells(grid=grid, centre=float(centre), edges=edges, points=points)
 

@@ -62,7 +62,7 @@ KEYS: dict[str, tuple[str, ...]] = {
         "row_id",
         "purpose",
     ),
-    "engine": ("memory", "question_memory", "seconds"),
+    "engine": ("memory", "question_memory", "seconds", "steps"),
 }
 """Every key that a project file may have, by the table it stands in."""
 

@@ -1,11 +1,12 @@
-"""Resources: what the engine may take of the machine, for all questions at a time and for one of them."""
+"""Resources: what questions may take of the machine, all of them at a time and one by itself."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from sfumato.core.arguments import positive, upper_float
+from sfumato.core.arguments import count, positive, upper_float
+from sfumato.core.steps import MOST_STEPS
 from sfumato.errors import InvalidArgument
 
 __all__ = ["MOST_SECONDS", "Resources", "large_opening", "late_opening", "memory_bytes"]
@@ -23,12 +24,14 @@ class Resources:
 
     By default the memory is four fifths of the machine's, and a question declares all of it: then questions
     of one process are answered one after the other. `seconds` is how long one statement may take, an hour by
-    default, and how long a question waits for its memory.
+    default, and how long a question waits for its memory. `steps` is how much work pricing one question may
+    take (`core.steps`).
     """
 
     memory: str | None = None
     question_memory: str | None = None
     seconds: float = 3600.0
+    steps: int = MOST_STEPS
 
     def __post_init__(self) -> None:
         for name in ("memory", "question_memory"):
@@ -41,6 +44,7 @@ class Resources:
                 place="seconds",
                 hints=("3600 is an hour; a question that takes longer is ended, and stays charged",),
             )
+        count(self.steps, "steps")
         object.__setattr__(self, "seconds", upper_float(seconds))
 
 

@@ -19,6 +19,7 @@ from sfumato.analysis.pricing import Cost
 from sfumato.continual.pricing import PricedStream
 from sfumato.continual.series import period_deviations, total_deviations
 from sfumato.core.accountant import PrivacyBudget
+from sfumato.core.steps import spend
 from sfumato.pages import PageTable, fragment
 
 __all__ = ["Baseline", "PublishingWay", "baseline"]
@@ -107,6 +108,7 @@ class Baseline:
 def baseline(stream: PricedStream, single: Cost, terms: PrivacyBudget) -> Baseline:
     """Return what a stream is compared with, given what one release of its question costs."""
     horizon, every = stream.periods.planned, stream.periods.every
+    spend(2 * horizon // 10)
     often = len(stream.participation.earliest(horizon))
     length = math.sqrt(stream.factorisation.l2_squared(stream.participation))
     offs = [float(find(stream.factorisation, horizon)[-1]) for find in (total_deviations, period_deviations)]

@@ -49,6 +49,7 @@ from sfumato.core.events import Composed, DiscreteGaussian, DiscreteGaussianVect
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.noise_law import shortened
 from sfumato.core.rules import Rule
+from sfumato.core.steps import spend
 from sfumato.errors import InvalidArgument, LedgerError, Unsupported
 from sfumato.pipeline import Priced
 from sfumato.plan.outline import labels
@@ -62,6 +63,7 @@ __all__ = ["PricedStream", "another_stream", "plan_stream"]
 _ROUNDING = (1 + Fraction(1, 1 << 19)) ** 2
 _WHOLE_UNITS = Fraction(1, 4)  # three times the variance of rounding to whole units
 _FLOATS = 1 + 1e-9  # more than what floats round in a deviation
+_PERIODS = 15  # that are gone through in one step, in arrays
 _REMEMBERED = 4_096  # periods whose noise is remembered; a longer stream, or one without an end, has buffers
 _LEAST_RAISE = Fraction(1, 1 << 30)
 _LEAST_PARAMETER = 1000  # the theorem of `correlated_noise` needs it
@@ -313,6 +315,7 @@ def plan_stream(
     _refuse_unproved(question)
     [bounding], [cost] = question.boundings, question.costs
     query = bounding.query
+    spend(periods.planned // _PERIODS)
     when = time_column(query.source, by, catalog, rows.row_id)
     if periods.every == "hour" and when.column.kind is Kind.DATE:
         raise InvalidArgument("dates have no hours", place="every", hints=("every='day'",))

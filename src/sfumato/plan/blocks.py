@@ -50,7 +50,7 @@ class _Block:
         self.expressions = Expressions(context.question, scope)
         self.collect = Aggregates(context.question, self.expressions)
         self.clause = clause_of(select, context.question)
-        self.aggregates: list[Aggregate] = []
+        self.aggregates: dict[Aggregate, int] = {}
         self.reported: list[tuple[str, str]] = []
         self.table = context.question.free_table()
         self.items: dict[str, tuple[str, exp.Expr]] = {}
@@ -108,9 +108,7 @@ class _Block:
             return self._grouping(node)
         if is_aggregate(node) and not isinstance(node.parent, exp.Window):
             aggregate, report = claimed(self.collect(node), node, self.clause, self.question)
-            if aggregate not in self.aggregates:
-                self.aggregates.append(aggregate)
-            name = f"a{self.aggregates.index(aggregate)}"
+            name = f"a{self.aggregates.setdefault(aggregate, len(self.aggregates))}"
             if report is None:
                 return self._noisy(name)
             self.reported.append((name, report))

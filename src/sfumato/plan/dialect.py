@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.duckdb import DuckDB
+
+from sfumato.core.steps import spend
 
 if TYPE_CHECKING:
     from sqlglot.parser import Parser as _Parser
@@ -132,10 +135,11 @@ class _Strict(_Parser):
         first = self._index
         call: exp.Expr | None = super()._parse_function_call(*given, **options)
         if call is not None:
-            places = [node.meta["start"] for node in call.walk() if "start" in node.meta]
+            spend((self._index - first) // 4)  # the tokens of a call, once for each call around it
+            places = sorted(node.meta["start"] for node in call.walk() if "start" in node.meta)
             for argument in _arguments(self._tokens[first : self._index]):
                 begin, end = argument[0].start, argument[-1].end
-                if _named(argument) and not any(begin <= place <= end for place in places):
+                if _named(argument) and bisect_left(places, begin) == bisect_right(places, end):
                     self.raise_error("The function takes fewer arguments", argument[0])
         return call
 

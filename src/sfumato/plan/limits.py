@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import Token, TokenType, exp
 
+from sfumato.core.steps import spend
 from sfumato.plan import tree
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ __all__ = [
     "check_statement",
     "check_tokens",
     "is_number",
+    "size",
 ]
 
 MOST_CHARACTERS = 100_000  # of a statement
@@ -191,6 +193,16 @@ def check_query(query: tree.Query, question: Statement) -> None:
             question.refuse("the question is too large", "SF401", None, hint)
         below = 0 if isinstance(node, _ROWS) else depth  # rows upon rows: MOST_RELATIONS limits them
         found.extend((part, below + 1) for part in tree.parts(node))
+    spend(count)
+
+
+def size(query: tree.Query) -> int:
+    """Return how many columns, constants and operations a private question has."""
+    count, found = 0, [query.source, *(part for _, part in (*query.keys, *query.aggregates))]
+    while found:
+        count += 1
+        found.extend(tree.parts(found.pop()))
+    return count
 
 
 _ROWS = (tree.Filter, tree.Projection, tree.Join, tree.SemiJoin, tree.Union, tree.PerUnit, tree.PublicChoice)

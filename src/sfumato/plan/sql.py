@@ -11,6 +11,7 @@ from sqlglot import ErrorLevel, TokenType, exp
 from sqlglot.errors import ParseError, TokenError, UnsupportedError
 
 from sfumato.catalog.catalog import Catalog
+from sfumato.core.steps import spend
 from sfumato.errors import InvalidArgument
 from sfumato.plan import googlesql
 from sfumato.plan.context import Context, Released
@@ -26,6 +27,8 @@ from sfumato.plan.tree import Span
 __all__ = ["parse", "request_of"]
 
 _BYTE_ORDER_MARK = "\ufeff"  # editors put it before a text
+_STEPS_PER_TOKEN = 6
+_STEPS = {TokenType.COMMA: 1, TokenType.NUMBER: 2, TokenType.STRING: 2}
 _STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
 
 
@@ -100,6 +103,7 @@ def _rendered(query: exp.Query, question: Statement) -> str:
     """Return post-processing as text that reads back as the very same query, or refuse it."""
     try:
         text = query.sql(dialect="duckdb", comments=False, identify=True, unsupported_level=ErrorLevel.RAISE)
+        spend(len(text) // 8)
         again = sqlglot.parse_one(text, dialect="duckdb")
     except (UnsupportedError, ParseError):
         question.refuse("this post-processing cannot be written as SQL", "SF404")
@@ -131,6 +135,7 @@ def _statement(question: Statement) -> exp.Query:
     start = Span(tokens[0].start, tokens[0].end + 1)
     if tokens[0].token_type not in _STARTS:
         question.refuse("only a SELECT is a question", "SF407", start)
+    spend(sum(_STEPS.get(token.token_type, _STEPS_PER_TOKEN) for token in tokens))
     check_tokens(tokens, question)
     text = googlesql.cut(tokens, question)
     try:

@@ -27,6 +27,7 @@ from sfumato.analysis.basis import Basis, PlanHashes, shows_all
 from sfumato.analysis.bounded import Bounding, Measure, MeasureKind
 from sfumato.analysis.public_keys import PublicTables
 from sfumato.catalog.kind import Kind
+from sfumato.core.steps import spend
 from sfumato.plan.conditions import conjunction, conjuncts, kept
 from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression, Listed, Literal
 from sfumato.release.answers import NoisyTable
@@ -119,6 +120,7 @@ class Derivation:
         sets = tuple(groups.grouping_set for groups in self.released.groups)
         if sets != query.grouping_sets:
             return False
+        spend(len(sets) * len(query.declared or ()) // 20)
         return all(
             set(groups.keys) == {tuple(key[at] for at in groups.grouping_set) for key in query.declared or ()}
             for groups in self.released.groups
@@ -239,6 +241,7 @@ class Derivation:
             key, *others = condition.arguments
             values = {one.value for one in others if isinstance(one, Literal)}
             for place, own in enumerate(self.basis.keys):
+                spend(1 + len(groups.keys) // 20)
                 at = groups.grouping_set.index(place)
                 known = {keys[at] for keys in groups.keys}
                 if own == self.hashes.hash(key) and len(values) == len(others) and values <= known:
@@ -250,6 +253,7 @@ class Derivation:
         """Return the cells that satisfy conditions: place, group of the question, and flags of measures."""
         columns, query = self._columns(), self.bounding.query
         groups = self.released.groups[finest]
+        spend(len(groups.keys) * (len(columns) + len(query.keys) + len(flags) + 1) // 10)
         order = [groups.grouping_set.index(place) for place in range(len(columns))]
         listed = tuple(tuple(key[at] for at in order) for key in groups.keys)
         places = {key: place for place, key in enumerate(listed)}
@@ -276,6 +280,7 @@ class Derivation:
     ) -> SummedCells:
         """Return which cells each group of one grouping set is a sum of."""
         query = self.bounding.query
+        spend((len(query.declared or ()) + len(cells) * (1 + len(measures))) // 10)
         declared = set(query.declared or ())
         members: dict[tuple[Any, ...], list[tuple[int, tuple[Any, ...]]]] = {
             tuple(key[at] for at in chosen): [] for key in query.declared or ()

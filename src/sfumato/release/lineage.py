@@ -20,19 +20,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import sqlglot
 from sqlglot import exp
 
+from sfumato.core.steps import spend
 from sfumato.plan.request import Request
 from sfumato.plan.tree import GROUPING_SET
 from sfumato.release.answers import Origin
 
-__all__ = ["HIDDEN", "Trace", "chooses", "shown_columns", "trace"]
+__all__ = ["CHARACTERS", "HIDDEN", "Trace", "chooses", "shown_columns", "trace"]
 
 HIDDEN = "__sfumato_row"
 """The column that carries a noisy table's row number through the statement."""
+
+CHARACTERS = 5
+"""How many characters of post-processing are read in one step."""
 
 _X = "x"
 
@@ -50,10 +55,16 @@ class Trace:
 
 def trace(sql: str, tables: Mapping[str, tuple[str, ...]]) -> Trace | None:
     """Return how a statement's columns descend from one noisy table, None where they do not plainly."""
+    spend(len(sql) // CHARACTERS)
+    return _trace(sql, tuple(tables.items()))
+
+
+@lru_cache(maxsize=64)
+def _trace(sql: str, tables: tuple[tuple[str, tuple[str, ...]], ...]) -> Trace | None:
     statement = sqlglot.parse_one(sql, read="duckdb")
     if not isinstance(statement, exp.Select) or HIDDEN in sql:
         return None
-    known = {name.lower(): (name, columns) for name, columns in tables.items()}
+    known = {name.lower(): (name, columns) for name, columns in tables}
     found = _select(statement, known, {})
     if found is None:
         return None

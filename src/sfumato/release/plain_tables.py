@@ -10,6 +10,7 @@ from sfumato.aggregates.answer import Answer
 from sfumato.analysis.bounded import Bounding
 from sfumato.backends import DUCKDB
 from sfumato.catalog.kind import Kind
+from sfumato.core.steps import spend
 from sfumato.plan.tree import GROUPING_SET
 from sfumato.release.answers import NoisyTable
 from sfumato.release.reports import Reported, report_types, reports
@@ -61,6 +62,7 @@ def sample_table(bounding: Bounding, times: int, reported: Reported = ()) -> Pla
     nothing = [None for _ in reported]
     rows: list[list[Any]] = []
     declared = (query.declared or ())[:_MOST_SAMPLED]
+    spend(len(declared) * len(query.grouping_sets) * len(empty.columns) // 25)
     for place, chosen in enumerate(query.grouping_sets):
         keys = dict.fromkeys(tuple(key[at] for at in chosen) for key in declared)
         for key in keys:

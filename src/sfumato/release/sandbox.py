@@ -24,8 +24,9 @@ from sqlglot import errors, exp
 
 from sfumato.catalog.identifiers import identifier
 from sfumato.core.entropy import process_id
+from sfumato.core.steps import spend
 from sfumato.errors import QueryRefused
-from sfumato.release.lineage import trace
+from sfumato.release.lineage import CHARACTERS, trace
 from sfumato.release.total import total
 
 if TYPE_CHECKING:
@@ -174,6 +175,7 @@ def check(
     `samples` makes tables with all rows there will be, and other numbers in each: a subquery that gives
     several rows where one value must stand, in every one of them, will do so again.
     """
+    spend(4 * len(sql) // CHARACTERS)
     _allowed(sql, {name.lower() for name in (*tables, *(public or {}))})
     followed = trace(sql, {name: plain.traced for name, plain in tables.items()})
     if followed is not None and followed.plain:
@@ -197,7 +199,8 @@ def check(
 
 
 def _has_scalar_subquery(sql: str) -> bool:
-    found = sqlglot.parse_one(sql, read="duckdb").find_all(exp.Subquery)
+    [statement] = _read(sql)
+    found = statement.find_all(exp.Subquery)
     return any(not isinstance(node.parent, (exp.From, exp.Join, exp.SetOperation)) for node in found)
 
 
@@ -214,6 +217,12 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str, plain: PlainTable)
     connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS SELECT {columns}", values)
 
 
+@functools.lru_cache(maxsize=2)  # a statement is looked at several times, one after the other
+def _read(sql: str) -> tuple[Any, ...]:
+    """Return the statements of a text, which nobody changes."""
+    return tuple(sqlglot.parse(sql, read="duckdb"))
+
+
 def _allowed(sql: str, names: set[str]) -> None:
     """Refuse what is not one SELECT over the given tables; locks would stop it too, this says why."""
 
@@ -221,7 +230,7 @@ def _allowed(sql: str, names: set[str]) -> None:
         return QueryRefused(f"post-processing {message}", code=code, text=sql, hints=hints or _PLAINER)
 
     try:
-        statements = sqlglot.parse(sql, read="duckdb")
+        statements = _read(sql)
     except errors.SqlglotError as error:
         reason, *_ = str(error).split("\n")
         raise refused(f"cannot be read: {reason}", "SF401") from None

@@ -8,6 +8,7 @@ subquery of several rows) fails as a whole; `publication` then shows the noisy t
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import sqlglot
@@ -29,6 +30,7 @@ _FAILING |= {*CALLS} - {exp.Between, exp.Coalesce, exp.Greatest, exp.Least, exp.
 _NOT_OF_A_ROW = (exp.AggFunc, exp.Query, exp.Window, exp.Exists)  # TRY cannot stand around these
 
 
+@lru_cache(maxsize=64)
 def total(sql: str, *, finite: bool = True) -> str:
     """Return a statement whose arithmetic and conversions cannot fail, and whose numbers are finite.
 

@@ -10,10 +10,12 @@ from sfumato.backends import Backend
 from sfumato.catalog import Catalog, Column, Declaration, Domain
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
+from sfumato.core.steps import MOST_STEPS
 from sfumato.errors import InvalidArgument
 from sfumato.ledger import OWNER, Balance, Ledger, Owner
 from sfumato.plan.request import Options, QuestionOptions, Request, with_options
 from sfumato.release.lineage import shown_columns
+from sfumato.session.counting import counted
 from sfumato.session.question import Asked, Question
 
 if TYPE_CHECKING:
@@ -49,11 +51,13 @@ class Database:
     backend: Backend
     unit: str
     analyst: str | Owner = OWNER
+    steps: int = MOST_STEPS  # that pricing one question may take
 
     def __repr__(self) -> str:
         tables = (f"{one.name} ({'private' if one.unit else 'public'})" for one in self.catalog.tables)
         return f"<database of {', '.join(tables)}; unit `{self.unit}`>"
 
+    @counted
     def sql(
         self,
         text: str,
@@ -142,6 +146,7 @@ class Database:
 
         return table(name, self.catalog, lambda built: Asked(database=self, request=built), alias=alias)
 
+    @counted
     def ask(
         self,
         request: Request | Asked,
@@ -239,6 +244,7 @@ class Database:
             database=self, workload=workload, epsilon=cost, options=options, purpose=purpose
         )
 
+    @counted
     def hierarchy(
         self,
         levels: Sequence[str],
@@ -316,6 +322,7 @@ class Database:
 
     # -- what is not known beforehand --------------------------------------------------------
 
+    @counted
     def bounds(
         self,
         column: str,
@@ -335,6 +342,7 @@ class Database:
         request = bounds_request(self.catalog, column, table=table, share=share, false_alarm=false_alarm)
         return self.ask(request, epsilon=epsilon)
 
+    @counted
     def caps(
         self,
         table: str | None = None,
@@ -370,6 +378,7 @@ class Database:
         catalog = replace(self.catalog, tables=tuple(tables))
         return replace(self, catalog=catalog, backend=self.backend.under(catalog))
 
+    @counted
     def advise(
         self,
         *questions: str | Asked | Question,

@@ -22,6 +22,7 @@ from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.loss_measurement import losses_of
 from sfumato.analysis.missing_limits import missing_limits
 from sfumato.analysis.public_keys import PublicTables
+from sfumato.core.steps import spend
 from sfumato.errors import QueryRefused
 from sfumato.pipeline import bounded_queries
 from sfumato.plan.conditions import with_join_conditions
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FreeAnswer", "free_answer"]
 
+_CHARACTERS = 100  # of a kept release that are read in one step
 _COUNT = ("counted beside", Aggregate(function=function_labelled("count(*)")))
 
 
@@ -136,6 +138,7 @@ def _tables(
         mark=PlanHashes.of(bounding.query).rows,
     )
     for number, text in stored:
+        spend(len(text) // _CHARACTERS)
         read = stored_release(text.decode())
         if isinstance(read, Marginals):
             yield number, read

@@ -17,6 +17,7 @@ from sfumato.plan.estimates import known_field, private_table
 from sfumato.plan.request import Options
 from sfumato.plan.values import Val
 from sfumato.session.answers import answered, not_charged_yet
+from sfumato.session.counting import counted
 from sfumato.session.price import Price, price_against
 from sfumato.session.progress import Progress, shown
 from sfumato.workloads.marginal_columns import Bins, QueryMatrix, marginal_column
@@ -69,6 +70,7 @@ class MarginalsQuestion:
         """How many cells all tables have together."""
         return self.workload.cells
 
+    @counted
     def priced(self, epsilon: Number | None = None) -> PricedMarginals:
         """Return the noise of each residual, and the cost. Free."""
         chosen = self.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
@@ -103,6 +105,7 @@ class MarginalsQuestion:
                 hints=("ask for tables of more columns: ways=3, or --ways 3",),
             )
 
+    @counted
     def within(self, error: Number | Mapping[Any, Number]) -> MarginalsQuestion:
         """Return this question at about the smallest epsilon whose 95% error is no larger. Free.
 
@@ -139,6 +142,7 @@ class MarginalsQuestion:
             low, high = (low, middle) if budget.allowance(middle) >= needed else (middle, high)
         return replace(aimed, epsilon=min(most, Fraction(high * (1 + 1e-5))))
 
+    @counted
     def aimed(self, error: Number | Mapping[Any, Number]) -> MarginalsQuestion:
         """Return this question with noise divided so that wanted errors are reached together. Free."""
         return self._divided(self._wanted(error))
@@ -201,6 +205,7 @@ class MarginalsQuestion:
         with shown(progress) as tell:
             return answered(self.database, replace(priced, tell=tell), key=key, purpose=purpose, tell=tell)
 
+    @counted
     def advise(self, **options: Unpack[AdviceOptions]) -> Advice:
         """Say what all tables together tell about a person, and what else could be had. Free.
 
@@ -212,6 +217,7 @@ class MarginalsQuestion:
 
         return advise(choice_of_marginals(self), **options)
 
+    @counted
     def price(self) -> Price:
         """Return what the tables would cost, against what is left of the budget. Free."""
         priced = self.priced()
@@ -221,6 +227,7 @@ class MarginalsQuestion:
         ]
         return price_against(self.database, priced, errors)
 
+    @counted
     def _repr_html_(self) -> str:
         columns = [column.name for column in self.workload.columns]
         try:
@@ -230,6 +237,7 @@ class MarginalsQuestion:
         head = f"{len(errors):,} tables, {self.cells:,} cells, not asked yet"
         return html_of(head, columns, errors, error_lines(errors), ["nothing is spent until .release()"])
 
+    @counted
     def __repr__(self) -> str:
         number = len(self.workload.weights)
         tables = f"{number:,} table{'s' * (number != 1)}, {self.cells:,} cells"
@@ -243,6 +251,7 @@ class MarginalsQuestion:
         return "\n".join([head, *lines, "nothing is spent until .release()"])
 
 
+@counted
 def marginal_workload(
     database: Database,
     columns: Tables,

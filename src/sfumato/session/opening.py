@@ -28,6 +28,7 @@ from sfumato.catalog import (
     read_project,
 )
 from sfumato.core.accountant import PrivacyBudget
+from sfumato.core.steps import MOST_STEPS
 from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, SfumatoError
 from sfumato.ledger import OWNER, Binding, Ledger, Owner, Proposal, Renewal
 from sfumato.session.database import Database
@@ -68,6 +69,7 @@ def connect(
     memory: str | None = None,
     question_memory: str | None = None,
     seconds: float = 3600,
+    steps: int = MOST_STEPS,
 ) -> Database:
     """Open a table about people, or several about the same people, and public tables beside them.
 
@@ -95,7 +97,8 @@ def connect(
 
     `memory`, such as "8GB", is what all questions that run at a time may take, by default four fifths of the
     machine's; a question waits, before it is charged, until its `question_memory`, by default all of it, is
-    free. `seconds` is what one statement of the engine may take: at most 2,000,000.
+    free. `seconds` is what one statement of the engine may take: at most 2,000,000. `steps` is how much work
+    pricing one question may take.
 
     >>> import pyarrow as pa
     >>> from sfumato import Budget, between, one_of
@@ -130,7 +133,7 @@ def connect(
     sources = {**tables, **(public or {})}
     book = Ledger.open(ledger)
     policy = Policy(keep_questions=keep_questions, invariants=tuple(invariants))
-    resources = Resources(memory=memory, question_memory=question_memory, seconds=seconds)
+    resources = Resources(memory=memory, question_memory=question_memory, seconds=seconds, steps=steps)
     catalog, backend, bindings = _opened(sources, declarations, Declaration.table, policy, resources)
     book.fix(
         Proposal(
@@ -149,6 +152,7 @@ def connect(
         backend=backend,
         unit=protected.name,
         analyst=analyst,
+        steps=resources.steps,
     )
 
 
@@ -205,6 +209,7 @@ def open_project(
         backend=backend,
         unit=project.unit,
         analyst=analyst,
+        steps=project.engine.steps,
     )
 
 

@@ -14,6 +14,7 @@ from sfumato.ledger import Balance, GrantBalance, Owner
 from sfumato.ledger.charges import Charge
 from sfumato.pipeline import Payable, admit, parts_charged
 from sfumato.plan.outline import labels
+from sfumato.session.counting import counted
 from sfumato.session.explanation import levels
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Price:
         }
 
 
+@counted
 def price_of(question: Question, *, size: float | None = None) -> Price:
     """Price a question against what is left; refuse what the policy forbids. `size`: rows of a group."""
     database = question.database

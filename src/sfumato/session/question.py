@@ -19,6 +19,7 @@ from sfumato.plan.request import QuestionOptions, Request
 from sfumato.release import Release
 from sfumato.release.lineage import shown_columns
 from sfumato.session.answers import answered, not_charged_yet
+from sfumato.session.counting import counted
 from sfumato.session.explanation import levels
 from sfumato.session.price import ON_LIMITS, error_of
 from sfumato.session.progress import Progress, shown
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from sfumato.session.free_answers import FreeAnswer
 
 __all__ = ["Asked", "Question"]
+
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,7 @@ class Question:
         """Whether it is about public tables alone: it needs no epsilon, and nothing is charged."""
         return not self.request.queries
 
+    @counted
     def priced(self, epsilon: Number | None = None) -> Priced:
         """Return what one unit can change, the noise that takes, and the cost. Free."""
         chosen = self.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
@@ -67,12 +71,14 @@ class Question:
             backend=database.backend,
         )
 
+    @counted
     def from_releases(self) -> FreeAnswer | None:
         """Return the answer that kept releases determine, with its errors, None if they do not. Free."""
         from sfumato.session.free_answers import free_answer
 
         return free_answer(self)
 
+    @counted
     def losses(self, *, epsilon: Number | None = None) -> Question:
         """Ask what clamping and capping take from this question: another question, with its own price."""
         from sfumato.analysis.clipping_bias import losses_request
@@ -81,12 +87,14 @@ class Question:
         request = losses_request(self.request, database.catalog, database.backend)
         return database.ask(request, epsilon=epsilon, purpose=self.purpose)
 
+    @counted
     def explain(self, *, size: float | None = None) -> str:
         """Explain the plan, the noise, the cost, and the error at half, the same and double epsilon. Free."""
         from sfumato.session.explanation import explanation
 
         return explanation(self, size=size)
 
+    @counted
     def advise(self, *, size: float | None = None, **options: Unpack[AdviceOptions]) -> Advice:
         """Say what this question tells about a person at its epsilon, and what else could be had. Free.
 
@@ -162,6 +170,7 @@ class Question:
             self.release, error=error, size=size, key=key, purpose=purpose, progress=progress
         )
 
+    @counted
     def within(self, error: Number | Mapping[str, float], *, size: float | None = None) -> Question:
         """Return this question at about the smallest epsilon whose 95% error is no larger. Free."""
         budget = self.database.terms
@@ -184,6 +193,7 @@ class Question:
             raise InvalidArgument(message, place=refusal.place, hints=refusal.hints) from None
         return replace(self, epsilon=epsilon)
 
+    @counted
     def __repr__(self) -> str:
         if self.free:
             return "<question about public tables alone: .release() answers it, free>"
@@ -235,9 +245,11 @@ class Question:
 
     def in_its_names(self, text: str) -> str:
         """Call noisy columns in a text what the question calls them."""
-        for column, name in self.names().items():
-            text = re.sub(rf"\b{re.escape(column)}\b", name.replace("\\", r"\\"), text)
-        return text
+        names = self.names()
+        words = {column: name for column, name in names.items() if _WORD.fullmatch(column)}
+        for column in (one for one in names if one not in words):
+            text = re.sub(rf"\b{re.escape(column)}\b", names[column].replace("\\", r"\\"), text)
+        return _WORD.sub(lambda word: words.get(word[0], word[0]), text)
 
     def names(self) -> dict[str, str]:
         """Return what the question calls noisy columns, where it shows them as they are."""

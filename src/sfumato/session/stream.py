@@ -18,6 +18,7 @@ from sfumato.continual.stream_release import StreamRelease
 from sfumato.core.arguments import Number
 from sfumato.errors import InvalidArgument, LedgerError, SfumatoError
 from sfumato.ledger import Entry, Owner
+from sfumato.session.counting import counted
 from sfumato.session.question import Asked, Question
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Stream:
     rows: RowRules
     purpose: str | None = None
 
+    @counted
     def priced(self) -> PricedStream:
         """Return what one person can change over the whole horizon, the noise that takes, the cost. Free."""
         database = self.database
@@ -76,6 +78,7 @@ class Stream:
         database.backend.check(stream.query(1))
         return stream
 
+    @counted
     def advise(self, *, size: float | None = None, **options: Unpack[AdviceOptions]) -> Advice:
         """Say what the whole stream tells about a person, and what else could be had. Free.
 
@@ -158,6 +161,7 @@ class Stream:
         public = {name: database.backend.public_table(name) for name in stream.request.public}
         return StreamRelease.read(stream, outputs, entry.taken, public)
 
+    @counted
     def baseline(self) -> Baseline:
         """Return what it costs and how far off it is, beside publishing each period anew. Free."""
         return self._beside(self.priced())
@@ -181,6 +185,7 @@ class Stream:
         entries = database.ledger.entries(database.unit)
         return next((one for one in entries if (one.key, one.analyst) == wanted), None)
 
+    @counted
     def __repr__(self) -> str:
         try:
             stream, begun = self.priced(), self.begun
@@ -207,6 +212,7 @@ def _clock() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
+@counted
 def stream_of(
     database: Database,
     question: str | Asked | Question,

@@ -34,6 +34,7 @@ from sfumato.pipeline import Priced, unprotected_totals
 from sfumato.plan.outline import labels
 from sfumato.release.workload_release import WorkloadRelease
 from sfumato.session.answers import answered, not_charged_yet
+from sfumato.session.counting import counted
 from sfumato.session.price import charge_of, error_of, shortage
 from sfumato.session.progress import Progress, shown
 from sfumato.session.question import Asked, Question
@@ -73,6 +74,7 @@ class Workload:
     epsilon: Fraction | None = None
     purpose: str | None = None
 
+    @counted
     def priced(self) -> PricedBatch:
         """Return what is measured, with what noise, and what all of it costs. Free."""
         found = {name: self._alone(name, one) for name, one in self._questions() if self._settled(name, one)}
@@ -193,6 +195,7 @@ class Workload:
 
     # -- what it would cost, and spending it ------------------------------------------------------
 
+    @counted
     def forecasts(self, priced: PricedBatch) -> list[tuple[str, str, Forecast]]:
         """Return how far off each column of each question will be, with the names of both. Free."""
         uses = {use.place: use.cost(one.cost) for one in priced.shared for use in one.uses}
@@ -204,10 +207,12 @@ class Workload:
                 found += [(name, columns[one.name], one) for one in expected]
         return found
 
+    @counted
     def price(self) -> WorkloadPrice:
         """Return the total cost, and the error of every column of every question. Free."""
         return _price(self, self.priced())
 
+    @counted
     def advise(self, **options: Unpack[AdviceOptions]) -> Advice:
         """Say what all questions together tell about a person, and what else could be had. Free.
 
@@ -234,12 +239,14 @@ class Workload:
                 priced = self.priced()
             return answered(self.database, replace(priced, tell=tell), key=key, purpose=purpose, tell=tell)
 
+    @counted
     def __repr__(self) -> str:
         try:
             return "\n".join(self.price().lines())
         except SfumatoError as refusal:  # showing something must not fail
             return f"workload that will be refused:\n{refusal}"
 
+    @counted
     def _repr_html_(self) -> str:
         try:
             return self.price().html()
@@ -332,6 +339,7 @@ def _price(workload: Workload, priced: PricedBatch) -> WorkloadPrice:
     )
 
 
+@counted
 def workload_of(
     database: Database,
     questions: Mapping[str, str | Asked | Question] | Sequence[str | Asked | Question],

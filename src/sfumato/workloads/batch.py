@@ -15,6 +15,7 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.composition import Composition
 from sfumato.core.events import Composed, Event
 from sfumato.core.rules import UNITS
+from sfumato.core.steps import spend
 from sfumato.errors import InvalidArgument
 from sfumato.pipeline import Priced, published, unprotected_totals
 from sfumato.plan.outline import outline_request
@@ -23,6 +24,9 @@ from sfumato.release import NoisyGroups, add_noise
 from sfumato.release.workload_release import WorkloadRelease
 
 __all__ = ["PricedBatch", "batch_event", "plan_batch"]
+
+
+_STEPS_PER_PART = 10
 
 
 def _silent(step: str) -> None:
@@ -153,5 +157,6 @@ def _epsilon(event: Event, budget: PrivacyBudget) -> Fraction:
     """Return the epsilon of a batch at the budget's delta for losses. Rounds: up."""
     if budget.delta_loss == 0:
         return Fraction(event.epsilon())
+    spend(_STEPS_PER_PART * len(event.parts()))
     by_rule = budget.rule.epsilon(Fraction(budget.rule.charge(event), UNITS), budget.delta_loss)
     return Fraction(min(by_rule, Composition(event.parts()).epsilon(budget.delta_loss)))

@@ -21,6 +21,7 @@ from sfumato.analysis.basis import Basis, PlanHashes
 from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.public_keys import PublicTables
 from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.steps import spend
 from sfumato.plan.tree import Call, Case, Cast, ColumnRef, Expression
 from sfumato.release.answers import NoisyTable
 from sfumato.release.determined import Derivation, Determined, NotDetermined, SummedCells
@@ -54,9 +55,12 @@ def determined_by_marginals(
         conditions = whole.further_conditions()
         whole.check_one_cell()
         places = _columns_read(release, whole, conditions)
-        keys = tuple(product(*(release.columns[place].codes() for place in places)))
-        if len(keys) * len(bounding.query.declared or ()) > _MOST_TERMS:
+        codes = [release.columns[place].codes() for place in places]
+        terms = math.prod(map(len, codes)) * len(bounding.query.declared or ())
+        if terms > _MOST_TERMS:
             return None
+        spend(terms // 100)
+        keys = tuple(product(*codes))
         found = derivation(places, keys)
         finest, sources, sums = found.summed_cells(conditions)
         told = set(found.basis.names) - set(found.left_out(finest, conditions))

@@ -21,6 +21,7 @@ from sfumato.catalog.domain import Between, OneOf
 from sfumato.catalog.kind import Kind, Value
 from sfumato.catalog.table import Field
 from sfumato.core.arguments import exact
+from sfumato.core.steps import spend
 from sfumato.errors import InvalidArgument
 from sfumato.plan.values import Val, col, lit, when
 from sfumato.workloads.bases import Asked, Base, Matrix, asked_rows, best_matrix, cells, numeric_base
@@ -33,6 +34,7 @@ Bins = int | Sequence[Any]
 QueryMatrix = str | Sequence[Sequence[float]]
 """What is asked about the cells of a column: "cells", "prefixes", "ranges", or a matrix."""
 
+_CUBED = 300  # multiplications of matrices that are searched for in one step, in arrays
 _MOST_BINS = 10_000
 _FEW_VALUES = 128  # whole numbers between bounds: so many have a cell each
 _Edge = Fraction | datetime.date | datetime.datetime
@@ -85,6 +87,7 @@ class MarginalColumn:
         """Return the column with the matrix of these shares, where it is not cells that are asked for."""
         if self.asked == "cells":
             return self
+        spend(len(self.labels) ** 3 // _CUBED)
         return replace(self, matrix=best_matrix(self.asked, len(self.labels), evenness))
 
     def rows(self) -> Val:

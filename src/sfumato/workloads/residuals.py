@@ -29,6 +29,7 @@ from itertools import combinations
 import numpy as np
 
 from sfumato.core.arguments import FloatArray
+from sfumato.core.steps import spend
 from sfumato.errors import InvalidArgument
 from sfumato.workloads.bases import Base
 
@@ -78,6 +79,7 @@ class ResidualPlan:
     def objective(self) -> FloatArray:
         """For each residual, what noise of variance 1 on it adds to the weighted sum of variances: v_A."""
         found = dict.fromkeys(self.residuals, 0.0)
+        spend(sum(2 ** len(table) for table in self.weights) // 4)
         for table, weight in self.weights.items():
             for residual in self.measured_for(table):
                 found[residual] += weight * self.part(table, residual)
@@ -104,6 +106,7 @@ class ResidualPlan:
 
     def table_variance(self, table: Subset, variances: FloatArray) -> float:
         """Return the mean variance of the answers of a table."""
+        spend(2 ** len(table) // 4)
         known = dict(zip(self.residuals, variances.tolist(), strict=True))
         total = math.fsum(known[one] * self.part(table, one) for one in self.measured_for(table))
         return total / self.answers(table)
@@ -152,6 +155,7 @@ def residual_plan(bases: Sequence[Base], weights: Mapping[Subset, float]) -> Res
             raise InvalidArgument("the weight of a table is a number above zero", place="weights")
         if list(table) != sorted(set(table)) or not all(0 <= i < len(bases) for i in table):
             raise InvalidArgument("a table is of different columns, in their order", place="tables")
+    spend(sum(1 + 2 ** len(table) // 4 for table in weights))
     found: dict[Subset, None] = {}
     for table in weights:
         known = [i for i in table if bases[i].size > 1]

@@ -1,0 +1,83 @@
+"""Steps: how much work pricing a question takes, counted the same on every machine, and where it ends.
+
+Pricing is free, so anybody may ask for a price again and again. Limits on single numbers (`plan.limits`)
+do not bound their products: a hundred sums by sixty-four grouping sets are 6,400 noises. So the loops of
+planning and pricing count what they do. What takes more steps than the owner allows is refused.
+
+Theorem: whether a question is refused depends on no private row. Assumes: loops spend numbers that follow
+from the question, the declarations, public tables, and releases that the asker was given. Proof: the count is
+a sum of such numbers, taken before the charge, and no clock is read.
+
+A step stands for at most `CALLS` calls of functions in Python or C: `tests/engine/test_steps.py` compares the
+two counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from sfumato.errors import QueryRefused
+
+__all__ = ["CALLS", "MOST_STEPS", "Steps", "limited", "spend"]
+
+MOST_STEPS = 100_000
+"""How many steps one question may take unless its owner says otherwise: about a second of a core."""
+
+CALLS = 100
+"""How many calls of functions one step stands for at most."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Steps:
+    """The steps that were taken so far, and how many there may be."""
+
+    most: int
+    taken: int = 0
+
+    def spend(self, number: int) -> None:
+        """Count more steps; refuse what takes too many."""
+        self.taken += number
+        if self.taken > self.most:
+            raise QueryRefused(
+                f"pricing this takes at least {self.taken:,} steps, and {self.most:,} are allowed",
+                code="SF410",
+                text="",
+                hints=(
+                    "ask for fewer columns, groups, conditions, questions or periods at a time",
+                    "the owner can allow more: connect(.., steps=1_000_000), or `steps` under [engine]",
+                ),
+            )
+
+
+_COUNTED: ContextVar[Steps | None] = ContextVar("steps", default=None)
+
+
+@contextmanager
+def limited(most: int) -> Iterator[Steps]:
+    """Count the steps of a block, and refuse it above `most`; inside another such block, go on with that.
+
+    >>> with limited(10) as steps:
+    ...     spend(4)
+    >>> steps.taken
+    4
+    """
+    outer = _COUNTED.get()
+    if outer is not None:
+        yield outer
+        return
+    steps = Steps(most=most)
+    token = _COUNTED.set(steps)
+    try:
+        yield steps
+    finally:
+        _COUNTED.reset(token)
+
+
+def spend(number: int = 1) -> None:
+    """Count steps of the question that is being priced; elsewhere, such as after a charge, do nothing."""
+    steps = _COUNTED.get()
+    if steps is not None:
+        steps.spend(number)
