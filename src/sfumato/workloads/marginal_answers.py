@@ -8,6 +8,7 @@ the same sum as any larger one. The sum is a linear function of independent nois
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
