@@ -147,7 +147,7 @@ class BoundedQuery:
     def most_parts(self, grouping_set: tuple[int, ...]) -> int:
         """Return how many declared groups fall into one group of a grouping set at most."""
         assert self.declared is not None
-        spend(len(self.declared) // 50)
+        spend(len(self.declared) // 20)
         if grouping_set not in self._parts:
             if grouping_set:
                 counts = Counter(map(itemgetter(*grouping_set), self.declared))

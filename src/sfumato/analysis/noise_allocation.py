@@ -18,7 +18,7 @@ __all__ = ["Item", "Kinds", "Treatment", "calibrated", "tree_shape"]
 
 _BITS = 32  # shares of a pure epsilon are kept this short
 _TRIES = 60
-_STEPS_PER_KIND = 8
+_STEPS_PER_KIND = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

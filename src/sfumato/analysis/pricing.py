@@ -63,6 +63,7 @@ from sfumato.plan.request import DEFAULT_OPTIONS, Options
 
 __all__ = ["Cost", "Noise", "price"]
 
+_STEPS_PER_PRICE = 40
 _STEPS_PER_ITEM = 2
 _REST = ""  # of what has no share of epsilon by itself
 
@@ -156,6 +157,7 @@ def price(
             hints=("give epsilon, for example epsilon=0.5", "or a wanted error"),
         )
     wanted = budget_quantity(epsilon, "epsilon")
+    spend(_STEPS_PER_PRICE)
     allowance = budget.allowance(wanted) * part
     share = _keys_share(bounding, budget, allowance, options.delta)
     candidates = []

@@ -121,11 +121,23 @@ def largest(holds: Callable[[float], bool], low: float, high: float, resolution:
     return -smallest(lambda value: holds(-value), -high, -low, resolution)
 
 
-def least_whole(holds: Callable[[int], bool], least: int = 0) -> int:
-    """Return the least whole number, from `least` up, at which a condition that starts to hold does."""
-    low, high = least - 1, least
-    while not holds(high):
-        low, high = high, max(1, 2 * high)
+def least_whole(holds: Callable[[int], bool], least: int = 0, near: int = 0) -> int:
+    """Return the least whole number, from `least` up, at which a condition that starts to hold does.
+
+    The search begins at `near`, a guess that saves tests of the condition and changes no result.
+
+    >>> least_whole(lambda n: n * n > 1000), least_whole(lambda n: n * n > 1000, near=30)
+    (32, 32)
+    """
+    high, step = max(least, near), 1
+    low = high - 1
+    if holds(high):
+        while low >= least and holds(low):
+            low, high, step = max(low - step, least - 1), low, 2 * step
+    else:
+        low, high = high, high + 1
+        while not holds(high):
+            low, high, step = high, high + 2 * step, 2 * step
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)

@@ -133,6 +133,10 @@ class Base:
         found: FloatArray = np.abs(self.inverse).max(axis=1, initial=0.0)
         return found
 
+    def cell_weights(self, at: int) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+        """Return the different weights of integers in a cell's residual, and how often each occurs."""
+        return _cell_weights(self, 0 if self.inverse is None else at)
+
     @property
     def largest(self) -> int:
         """A bound of how many times a count an integer that is measured, or a step of its sum, can be."""
@@ -155,6 +159,13 @@ class Base:
     def weigh(self, query: FloatArray, axis: int) -> FloatArray:
         """Multiply by the transposed R: how much of each measured integer is in a query."""
         return self.recover(query, axis) if self.inverse is None else _along(self.inverse.T, query, axis)
+
+
+@lru_cache(maxsize=4096)
+def _cell_weights(base: Base, at: int) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    cell = np.zeros(base.size)
+    cell[at] = 1
+    return np.unique(base.weigh(cell, 0), return_counts=True)
 
 
 def _along(matrix: npt.NDArray[Any], values: npt.NDArray[Any], axis: int) -> npt.NDArray[Any]:

@@ -16,12 +16,14 @@ import numpy as np
 from sfumato.core.arguments import FloatArray
 from sfumato.core.gaussian_sums import GaussianSum, many_half_widths
 from sfumato.core.noise_law import NoiseLaw
+from sfumato.core.steps import spend
 from sfumato.errors import InvalidArgument
 from sfumato.workloads.bases import Base
 from sfumato.workloads.residuals import ResidualPlan, Subset
 
 __all__ = ["MarginalNoise"]
 
+_STEPS_PER_PART = 4
 _MOST_WORK = 1 << 24  # cells that differ, times cells of their table: above, widths are bounded at once
 
 
@@ -34,15 +36,17 @@ class MarginalNoise:
     weight: float = 1.0  # rows per unit of the integers
     variances: FloatArray = field(init=False, repr=False)
     """Of the noise on each integer of each residual, in rows."""
+    _places: dict[Subset, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         variances = np.array([law.exact_variance * self.weight**2 for law in self.laws])
         object.__setattr__(self, "variances", variances)
+        object.__setattr__(self, "_places", {one: at for at, one in enumerate(self.plan.residuals)})
 
     def parts(self, columns: Subset) -> Iterator[Subset]:
         """Yield the residuals that a table is made of."""
         for residual in self.plan.measured_for(columns):
-            if residual not in self.plan.residuals:
+            if residual not in self._places:
                 raise InvalidArgument(
                     "this table is not part of the workload",
                     place="columns",
@@ -121,12 +125,11 @@ class MarginalNoise:
         """Return the noise of one cell: weights are products, of which a symmetric base has two."""
         parts, times = [], []
         for residual in self.parts(columns):
+            spend(_STEPS_PER_PART)
             weights, number = np.full(1, self.weight), np.ones(1)
             for (base, own), at in zip(self._own(columns, residual), place, strict=True):
                 if own:
-                    one = np.zeros(base.size)
-                    one[at] = 1
-                    found, many = np.unique(base.weigh(one, 0), return_counts=True)
+                    found, many = base.cell_weights(at)
                     weights = np.outer(weights, found).reshape(-1)
                     number = np.outer(number, many).reshape(-1)
                 else:
@@ -171,7 +174,7 @@ class MarginalNoise:
         return found
 
     def _law(self, residual: Subset) -> NoiseLaw:
-        return self.laws[self.plan.residuals.index(residual)]
+        return self.laws[self._places[residual]]
 
     def _variance(self, residual: Subset) -> float:
-        return float(self.variances[self.plan.residuals.index(residual)])
+        return float(self.variances[self._places[residual]])
