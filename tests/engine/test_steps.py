@@ -74,10 +74,13 @@ def test_steps_that_are_allowed_are_few_calls_of_functions(name: str, door: Door
         (("plan.sql",), "windows"),
         (("analysis.value_grids",), "quantiles"),
         (
-            ("analysis.shared_measurements", "analysis.bounding", "analysis.forecast", "plan.sql"),
+            (
+                *("analysis.shared_measurements", "analysis.bounding", "analysis.forecast"),
+                *("analysis.pricing", "analysis.noise_allocation", "plan.sql"),
+            ),
             "a workload",
         ),
-        (("workloads.residuals",), "tables within an error"),
+        (("workloads.residuals", "workloads.marginal_noise"), "tables within an error"),
     ],
     ids=["tokens", "cells", "questions", "tables"],
 )
