@@ -138,6 +138,8 @@ def test_every_epsilon_of_a_sweep_is_charged_and_the_whole_is_priced_before() ->
     assert db.balance.spent_units == price.units  # refused as a whole
     with pytest.raises(InvalidArgument, match="classes apart"):
         fairness_sweep(LinearRegression(label="age"), db.table("visits"), **options)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="100 epsilons at most"):
+        fairness_sweep(estimator, db.table("visits"), **options | {"epsilons": list(range(1, 102))})
     with pytest.raises(InvalidArgument, match="two epsilons"):
         fairness_sweep(estimator, db.table("visits"), **options | {"epsilons": [1]})
 

@@ -189,6 +189,7 @@ def test_what_cannot_be_chosen_is_refused_before_anything_is_charged(db: sf.Data
         (([one],), "two linear, logistic"),
         ((one,), "a list of estimators"),
         (([one, "other"],), "two linear, logistic"),
+        ((logistic(*range(1, 102)),), "100 models at most"),
         (([one, LinearRegression(label="cost")],), "one label"),
         (([one, LogisticRegression(label="ill", epsilon=1)],), "no epsilon of their own"),
     ]:

@@ -46,7 +46,7 @@ from sfumato.learn.additive_model import AdditiveModel
 from sfumato.learn.estimator import LinearEstimator
 from sfumato.learn.models import LinearModel
 from sfumato.learn.selected_model import GRID, SelectedModel
-from sfumato.learn.training import PricedRows, PricedTraining, TrainingRows, training_rows
+from sfumato.learn.training import MOST_TRAININGS, PricedRows, PricedTraining, TrainingRows, training_rows
 from sfumato.plan.builder import Frame
 from sfumato.release.noise import add_noise_in_steps, choose_by_score, hidden
 from sfumato.session.answers import answered, not_charged_yet
@@ -354,6 +354,12 @@ def select_model(
             "a choice is among two linear, logistic or additive models at least",
             place="candidates",
             hints=("[LogisticRegression(label='ill', steps=steps) for steps in (20, 100)]",),
+        )
+    if len(several) > MOST_TRAININGS:
+        raise InvalidArgument(
+            f"a choice is among {MOST_TRAININGS} models at most",
+            place="candidates",
+            hints=("each of them gets a share of the cost: few that differ much are better",),
         )
     if any(one.epsilon is not None for one in several):
         raise InvalidArgument(

@@ -14,6 +14,7 @@ from sfumato.learn.fairness import FairnessQuestion, Groups, cells_of, plan_fair
 from sfumato.learn.logistic import LogisticRegression
 from sfumato.learn.networks import NeuralNetwork
 from sfumato.learn.sweep_report import SweepReport, SweepRun
+from sfumato.learn.training import MOST_TRAININGS
 from sfumato.plan.builder import Frame
 from sfumato.session.price import Price, price_together
 from sfumato.session.progress import Progress
@@ -133,6 +134,12 @@ def fairness_sweep(
     if len(found) < 2 or len(found) < len(epsilons):
         raise InvalidArgument(
             "a sweep has two epsilons at least, each once", place="epsilons", hints=("epsilons=[0.1, 1]",)
+        )
+    if len(found) > MOST_TRAININGS:
+        raise InvalidArgument(
+            f"a sweep has {MOST_TRAININGS} epsilons at most",
+            place="epsilons",
+            hints=("each is a training and a report, and both are charged",),
         )
     return FairnessSweep(
         estimator=estimator,

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from sfumato.session.database import Database
 
 __all__ = [
+    "MOST_TRAININGS",
     "PricedRows",
     "PricedTraining",
     "TrainingRows",
@@ -70,6 +71,9 @@ __all__ = [
 
 _MOMENTS_SHARE = Fraction(1, 20)  # of the cost; more makes scales no better than the clip needs
 _TYPICAL = 2.0  # times the mean of squared norms: rows beyond count less in second moments
+
+MOST_TRAININGS = 100
+"""How many trainings a choice or a sweep may price: pricing is free, and each takes milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
