@@ -77,10 +77,14 @@ def asked(table: Table) -> list[str]:
 
 
 def outcome(source: Any, case: Case, asked: Callable[[Table], list[str]] = asked) -> list[Any]:
-    """Return all that whoever opens a source and asks about it can see, but for the answers."""
+    """Return all that can be seen by opening a source and asking about it, but for the answers.
+
+    A source may be a function that opens it.
+    """
     budget = sf.Budget(epsilon=1e9, delta=1e-3, rule="pure")
+    opened = source if callable(source) else functools.partial(sf.connect, source)
     try:
-        db = sf.connect(source, name="t", unit="id", budget=budget, columns=case.columns, **_CAPS)
+        db = opened(name="t", unit="id", budget=budget, columns=case.columns, **_CAPS)
     except SfumatoError as refusal:
         return [str(refusal)]
     table = db.catalog.table("t")
