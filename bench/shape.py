@@ -2,7 +2,7 @@
 
     python bench/shape.py
 
-Counts are the same on every machine. A call is a Python function of the package that begins; a file counts once.
+Counts are the same on every machine. A call is a Python function of the package that begins.
 """
 
 from __future__ import annotations
@@ -61,8 +61,10 @@ def opened() -> sf.Database:
         }
     )
     columns = {
-        "age": sf.between(0, 100), "ill": sf.one_of(True, False), "region": sf.one_of("north", "south", "west")
-    }  # fmt: skip
+        "age": sf.between(0, 100),
+        "ill": sf.one_of(True, False),
+        "region": sf.one_of("north", "south", "west"),
+    }
     budget = sf.Budget(epsilon=100, delta=1e-6)
     return sf.connect(
         people, name="people", unit="person", max_rows=1, max_groups=1, columns=columns, budget=budget
