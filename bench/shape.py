@@ -1,0 +1,108 @@
+"""How much code there is, and how much of it one release, advance, fit and charge go through.
+
+    python bench/shape.py
+
+Counts are the same on every machine. A call is a Python function of the package that begins.
+"""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pyarrow as pa
+
+import sfumato as sf
+from sfumato.core.events import DiscreteLaplace
+from sfumato.learn import LogisticRegression
+
+SOURCE = Path(sf.__file__).parent
+_DAYS = [datetime.date(2026, 1, 1 + one % 5) for one in range(900)]
+
+
+def sizes() -> tuple[int, int, int]:
+    """Return the files and the lines of the package, and how many files are longer than 350 lines."""
+    lines = [len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCE.rglob("*.py")]
+    return len(lines), sum(lines), sum(one > 350 for one in lines)
+
+
+def through(action: Callable[[], object]) -> tuple[int, int]:
+    """Return how many calls of the package an action makes, and in how many files."""
+    calls, files = 0, set()
+
+    def seen(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal calls
+        if event == "call" and frame.f_code.co_filename.startswith(str(SOURCE)):
+            calls += 1
+            files.add(frame.f_code.co_filename)
+
+    sys.setprofile(seen)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return calls, len(files)
+
+
+def opened() -> sf.Database:
+    """Return a small table of 900 people."""
+    people = pa.table(
+        {
+            "person": range(900),
+            "region": ["north", "south", "west"] * 300,
+            "age": [20 + one % 60 for one in range(900)],
+            "ill": [one % 60 > 30 for one in range(900)],
+            "day": _DAYS,
+        }
+    )
+    columns = {
+        "age": sf.between(0, 100),
+        "ill": sf.one_of(True, False),
+        "region": sf.one_of("north", "south", "west"),
+    }
+    budget = sf.Budget(epsilon=100, delta=1e-6)
+    return sf.connect(
+        people, name="people", unit="person", max_rows=1, max_groups=1, columns=columns, budget=budget
+    )
+
+
+def actions(db: sf.Database) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield what is counted, each after the same was done once: modules are loaded, caches are warm."""
+    text = "SELECT region, COUNT(*) AS n, AVG(age) AS age FROM people GROUP BY region"
+    yield "ask and release a grouped COUNT and AVG", lambda: db.sql(text, epsilon=1).release()
+    question = db.sql(text, epsilon=1)
+    yield "release it", question.release
+    stream = db.stream(
+        "SELECT COUNT(*) AS n FROM people", name="daily", by="day", every="day", start="2026-01-01",
+        horizon=30, epsilon=1,
+    )  # fmt: skip
+    days = iter(range(2, 9))
+    yield "advance a stream by a day", lambda: stream.advance(now=f"2026-01-0{next(days)}")
+    table = db.table("people")
+    yield (
+        "fit a logistic regression",
+        lambda: LogisticRegression(label="ill", features=["age"], epsilon=1, steps=10).fit(table),
+    )
+    yield "show a question", lambda: repr(db.sql(text, epsilon=1))
+
+    charge = ("person", DiscreteLaplace(scale=Fraction(100), sensitivity=1), 0, "request", "data", "policy")
+    yield "charge an event", lambda: db.ledger.reserve(*charge, analyst=sf.OWNER).commit(b"answer")
+
+
+def main() -> None:
+    """Print all counts."""
+    files, lines, long = sizes()
+    print(f"{lines:,} lines in {files} files, {long} of more than 350 lines")
+    for title, action in actions(opened()):
+        action()
+        calls, within = through(action)
+        print(f"{calls:6,} calls in {within:3} files: {title}")
+
+
+if __name__ == "__main__":
+    main()
