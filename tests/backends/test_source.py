@@ -68,6 +68,23 @@ def test_several_files_and_tables(tmp_path: Path) -> None:
     assert len(content(source, "more")) == 1
 
 
+def test_a_file_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    """Where each row is a unit, one person would be two: by its path, by a pattern, or by a link."""
+    path = written(tmp_path, "parquet")
+    (tmp_path / "link.parquet").symlink_to(path)
+    (tmp_path / "copy.parquet").hardlink_to(path)
+    twice = (
+        [path, path],
+        [path, f"{tmp_path}/peop*.parquet"],
+        f"{tmp_path}/[lp]*.parquet",
+        [path, tmp_path / "copy.parquet"],
+    )
+    for named in twice:
+        with pytest.raises(InvalidArgument, match="would count twice"):
+            open_tables({"people": named})
+    assert content(open_tables({"people": [tmp_path / "link.parquet"]}))
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -120,3 +120,27 @@ def test_a_decimal_with_more_digits_than_its_type_is_null(spark: Spark, tmp_path
     with tables.reading() as cursor:
         rows = cursor.execute(f"SELECT id, x FROM {tables.stored('t')} ORDER BY id").fetchall()
     assert [(row[0], str(row[1])) for row in rows] == [(0, "1.50"), (1, "None")]
+
+
+def test_a_file_that_a_frame_reads_twice_is_refused(spark: Spark, tmp_path: Path) -> None:
+    """Spark lists it once: by paths, a folder and its file, links, and partitions at one place."""
+    _written({"id": NUMBERS, "x": NUMBERS}, tmp_path / "t" / "a.parquet")
+    (tmp_path / "link.parquet").symlink_to(tmp_path / "t" / "a.parquet")
+    folder, file, link = (str(tmp_path / one) for one in ("t", "t/a.parquet", "link.parquet"))
+    for text in (
+        "CREATE TABLE parted (id INT, x INT, k INT) USING parquet PARTITIONED BY (k)",
+        f"ALTER TABLE parted ADD PARTITION (k = 1) LOCATION '{folder}'",
+        f"ALTER TABLE parted ADD PARTITION (k = 2) LOCATION '{folder}'",
+    ):
+        spark.session.sql(text)
+    for frame in (
+        spark.session.read.parquet(file, file),
+        spark.remote().read.parquet(file, file).where("x > 3"),
+        spark.session.read.parquet(folder, file).selectExpr("x + 1 AS y"),
+        spark.session.read.parquet(file, link),
+        spark.session.table("parted"),
+    ):
+        with pytest.raises(InvalidArgument, match="would count twice"):
+            open_source({"t": frame})
+    parquet.write_table(pa.table({"id": NUMBERS, "x": NUMBERS}), tmp_path / "other.parquet")
+    assert _count(spark.session.read.parquet(file, str(tmp_path / "other.parquet"))) == ROWS

@@ -23,6 +23,7 @@ __all__ = [
     "headers_of",
     "path_identity",
     "refuse_drift",
+    "refuse_repeated",
     "state_here",
 ]
 
@@ -149,7 +150,25 @@ def found_files(origin: str | Path | Sequence[str | Path], name: str) -> tuple[s
             place=listed,
             hints=("paths are relative to the project file, or to where you are",),
         )
+    refuse_repeated(name, found)
     return tuple(found)
+
+
+def refuse_repeated(name: str, paths: Sequence[str]) -> None:
+    """Refuse files of a table two of which are one file, links followed: each row of it would count twice."""
+    seen: set[tuple[int, int]] = set()
+    for place, path in enumerate(paths):
+        try:
+            known = os.stat(path)
+        except OSError:  # what cannot be read is refused where it is opened
+            continue
+        if (known.st_dev, known.st_ino) in seen:
+            raise InvalidArgument(
+                f"file {place + 1} of table `{name}` is one of its other files: its rows would count twice",
+                place=name,
+                hints=("name each file once; a link is the file that it leads to",),
+            )
+        seen.add((known.st_dev, known.st_ino))
 
 
 def ending(path: str) -> str:
