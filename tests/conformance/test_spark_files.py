@@ -56,6 +56,9 @@ def test_files_that_differ_are_refused_by_column(spark: Spark, tmp_path: Path, o
             with pytest.raises(InvalidArgument, match=said) as raised:
                 open_source({"t": one})
             assert raised.value.place in ("t.x", "t.X", "t.y") and raised.value.__context__ is None
+    _written({"id": NUMBERS, "x": NUMBERS, "X": NUMBERS}, tmp_path / "alike" / f"a.{of}")
+    with pytest.raises(InvalidArgument, match="two columns of one name"):
+        open_source({"t": spark.session.read.format(of).load(str(tmp_path / "alike"))})
     _written({"x": NUMBERS, "id": NUMBERS}, tmp_path / "type" / f"b.{of}")
     assert _count(spark.session.read.format(of).load(str(tmp_path / "type"))) == ROWS
 
@@ -84,12 +87,15 @@ def test_values_that_cannot_be_read_are_found_when_a_frame_is_opened(spark: Spar
     _written({"id": NUMBERS, "x": NUMBERS, "m": _moments(7)}, tmp_path / "near.parquet")
     _written({"id": NUMBERS, "x": NUMBERS, "m": _moments(2**62)}, tmp_path / "far.parquet")
     plain, lenient = spark.session.read, spark.session.read.option("ignoreCorruptFiles", "true")
+    careless = spark.session.newSession()
+    careless.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
     far, near = str(tmp_path / "far.parquet"), str(tmp_path / "near.parquet")
     for frame in (
         plain.parquet(far),
         plain.parquet(far).where("x < 5"),
         lenient.parquet(far),
         lenient.parquet(far).selectExpr("id", "m", "x + 1 AS y"),
+        careless.read.parquet(far).selectExpr("id", "m", "x + 1 AS y"),
     ):
         with pytest.raises(InvalidArgument, match=r"cannot be read|passes over errors"):
             open_source({"t": frame})

@@ -34,7 +34,7 @@ _BY_ROW = {
     *("RepartitionByExpression", "ResolvedHint", "Sort", "SubqueryAlias", "Union", "View", "WithCTE"),
 }
 _ROWS = {"HiveTableRelation", "LocalRelation", "LogicalRDD", "OneRowRelation", "Range"}
-_FILES = re.compile(r".*\] (parquet|orc|csv|json|xml|text|avro|binaryFile)")  # a relation, to its end
+_FILES = re.compile(r".*\] (parquet|orc|csv|json|xml|text|avro)")  # a relation, to its end
 _CALL = re.compile(r"[^\s(\[,<:]+(?=\()")
 _READS_MORE = {  # what stands in a line, and what it is
     re.compile(r"#\d+L? \["): "a subquery",
