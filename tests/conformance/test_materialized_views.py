@@ -19,6 +19,7 @@ MIXED = {
     "an array": "SELECT person, ARRAY(SELECT cost FROM v)::text AS all FROM v",
     "a join": "SELECT v.person FROM v JOIN w ON w.person = 999",
     "a comma": "SELECT v.person FROM v, w",
+    "a comma with itself": "SELECT a.person FROM v AS a, v AS b",
     "lateral": "SELECT v.person, s.n FROM v, LATERAL (SELECT v.cost + 1 AS n) AS s",
     "a function": "SELECT person, n FROM v, generate_series(1, 2) AS n",
     "several rows": "SELECT person, generate_series(1, 2) AS n FROM v",
