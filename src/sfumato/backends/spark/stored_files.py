@@ -102,8 +102,8 @@ def _refuse_repeated(session: Any, name: str, view: str, paths: Sequence[str]) -
     refuse_repeated(name, [path.removeprefix("file:") for path in paths if path.startswith("file:")])
     [(text,)] = session.sql(f"EXPLAIN SELECT * FROM {view}").collect()
     for count, listed in _PLACES.findall(text):
-        places = [f"{one}/" for one in sorted(listed.split(", "))]
-        within = any(later.startswith(one) for one, later in itertools.combinations(places, 2))
+        places = sorted(f"{one}/" for one in listed.split(", "))  # what lies in a folder comes behind it
+        within = any(later.startswith(one) for one, later in itertools.pairwise(places))
         if int(count) != len(places) or within:
             raise _repeated(name)
 
