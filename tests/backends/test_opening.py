@@ -128,7 +128,7 @@ def test_a_path_is_no_pattern_for_the_engine(tmp_path: Path, form: str) -> None:
                 connection.execute(f"CREATE TABLE t AS SELECT {number} AS id")
     for name, number in names.items():
         assert content(tmp_path / f"{name}.{form}") == [(number,)], name
-        if form != "duckdb":
+        if form != "duckdb" and name != "v1":
             both = [tmp_path / f"{name}.{form}", tmp_path / f"v1.{form}"]
             assert content(both) == sorted([(number,), (2,)])
 
