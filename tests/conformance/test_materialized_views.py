@@ -19,6 +19,7 @@ MIXED = {
     "an array": "SELECT person, ARRAY(SELECT cost FROM v)::text AS all FROM v",
     "a join": "SELECT v.person FROM v JOIN w ON w.person = 999",
     "a comma": "SELECT v.person FROM v, w",
+    "a comma with itself": "SELECT a.person FROM v AS a, v AS b",
     "lateral": "SELECT v.person, s.n FROM v, LATERAL (SELECT v.cost + 1 AS n) AS s",
     "a function": "SELECT person, n FROM v, generate_series(1, 2) AS n",
     "several rows": "SELECT person, generate_series(1, 2) AS n FROM v",
@@ -45,6 +46,7 @@ MIXED = {
     "a view": "SELECT person FROM seen",
     "a materialized view": "SELECT person FROM kept",
     "a table with policies": "SELECT person FROM guarded",
+    "a table with a part elsewhere": "SELECT person FROM spread WITH NO DATA",
     "no table": "SELECT 1 AS person",
     "values": "VALUES (1), (2)",
     "a text that imitates": "SELECT person, ' {VAR :limitCount <> ' AS \"} :limitCount <> \" FROM v LIMIT 3",
@@ -72,13 +74,16 @@ def schema(connection: Any) -> Iterator[str]:
         CREATE TABLE w AS SELECT * FROM v; CREATE TABLE guarded AS SELECT * FROM v;
         ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
         CREATE VIEW seen AS SELECT person FROM v; CREATE MATERIALIZED VIEW kept AS SELECT person FROM v;
+        CREATE FOREIGN DATA WRAPPER far; CREATE SERVER far FOREIGN DATA WRAPPER far;
+        CREATE TABLE spread (person int, place int) PARTITION BY LIST (place);
+        CREATE FOREIGN TABLE there PARTITION OF spread FOR VALUES IN (2) SERVER far;
         CREATE FUNCTION top(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT max(cost) FROM mv.v';
         CREATE FUNCTION above(int, int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT max(cost) FROM mv.v';
         CREATE OPERATOR @@@ (FUNCTION = above, LEFTARG = int, RIGHTARG = int);
         """
     )
     yield "mv"
-    connection.execute("DROP SCHEMA mv CASCADE; RESET search_path")
+    connection.execute("DROP SCHEMA mv CASCADE; DROP FOREIGN DATA WRAPPER far CASCADE; RESET search_path")
 
 
 def _opens(server: Server, connection: Any, text: str, *, private: bool = True) -> bool:
@@ -118,3 +123,17 @@ def test_rows_of_people_depend_on_nobody_else(
         if rows[0] != rows[1]:
             changed.add(name)
     assert changed == {"planted"}
+
+
+def test_a_view_without_data_is_named(server: Server, connection: Any, schema: str) -> None:
+    """Its server can be reached: before it is opened, and where somebody empties it later."""
+    connection.execute(
+        "DROP MATERIALIZED VIEW IF EXISTS mv.t; CREATE MATERIALIZED VIEW mv.t AS SELECT person FROM v"
+    )
+    opened = PostgresTables(server.address, {"t": ("mv", "t")})
+    assert opened.version()
+    connection.execute("REFRESH MATERIALIZED VIEW mv.t WITH NO DATA")
+    for action in (opened.version, lambda: PostgresTables(server.address, {"t": ("mv", "t")})):
+        with pytest.raises(InvalidArgument, match="`t` cannot be read") as raised:
+            action()
+        assert "REFRESH" in raised.value.hints[-1]

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from sfumato.backends.postgres import regexps
+from sfumato.backends.postgres.dialect import POSTGRES
 from sfumato.backends.regexp_matches import Extent, certain, empty, extent
 from sfumato.backends.regexps import parsed
 from sfumato.catalog import Kind
+from sfumato.errors import Unsupported
 from sfumato.plan.functions import call
 from sfumato.plan.numbers import KindError
 from sfumato.plan.patterns import groups_of
@@ -125,3 +127,45 @@ def test_what_takes_more_than_linear_time_is_not_tried_on_long_texts(connection:
     absent = [[one is None for one in row] for row in rows]
     assert absent == [[False] * 5, *[[True] * 3 + [False] * 2] * 2]
     assert not engines.compare(asked[3:]).wrong
+
+
+MANY_PLACES = (
+    r"(?:\b[ab]?\b[cd]?\b){0,40}x",
+    r"\b[ab]?" * 7,
+    "(?:^a?)*",
+    r"(?:\b|x){7}",
+    r"(?:(?:\b)?){2,20}",
+)
+
+
+@pytest.mark.parametrize("name", ["regexp_matches", "regexp_full_match", "regexp_extract", "regexp_replace"])
+def test_patterns_that_the_server_fails_at_are_refused(name: str) -> None:
+    """It reads a pattern when it meets the first text: that one text is there would be told."""
+    more = (_text("#"),) if name == "regexp_replace" else ()
+    for pattern in MANY_PLACES:
+        with pytest.raises(Unsupported, match="with one that is repeated"):
+            POSTGRES.expression(call(name, (S, _text(pattern), *more)), {"s": "s"})
+    assert POSTGRES.expression(call(name, (S, _text(r"^(?:\ba|b\b)?c$"), *more)), {"s": "s"})
+
+
+@pytest.mark.parametrize("seed,patterns", [(5, 400), pytest.param(6, 20_000, marks=pytest.mark.soak)])
+def test_the_server_reads_each_pattern_that_is_not_refused(
+    connection: Any, monkeypatch: pytest.MonkeyPatch, seed: int, patterns: int
+) -> None:
+    """Planted at the end: a pattern with more places, at which it fails."""
+    chance = random.Random(seed)
+    atoms = (*ATOMS, "^", "$", *[r"\b"] * 9)
+    for _ in range(patterns):
+        pattern = "".join(
+            f"(?:{chance.choice(atoms)}{chance.choice(ATOMS)}?){chance.choice(TIMES)}" for _ in range(8)
+        )
+        try:
+            groups_of(pattern)
+            read = POSTGRES.expression(call("regexp_matches", (_text(""), _text(pattern))), {})
+        except (KindError, Unsupported):
+            continue
+        connection.execute(f"SELECT {read}")
+    monkeypatch.setattr(regexps, "_MOST_PLACES", 10_000)
+    read = POSTGRES.expression(call("regexp_matches", (_text(""), _text(MANY_PLACES[0]))), {})
+    with pytest.raises(Exception, match="too complex"):
+        connection.execute(f"SELECT {read}")

@@ -56,6 +56,9 @@ def test_files_that_differ_are_refused_by_column(spark: Spark, tmp_path: Path, o
             with pytest.raises(InvalidArgument, match=said) as raised:
                 open_source({"t": one})
             assert raised.value.place in ("t.x", "t.X", "t.y") and raised.value.__context__ is None
+    _written({"id": NUMBERS, "x": NUMBERS, "X": NUMBERS}, tmp_path / "alike" / f"a.{of}")
+    with pytest.raises(InvalidArgument, match="two columns of one name"):
+        open_source({"t": spark.session.read.format(of).load(str(tmp_path / "alike"))})
     _written({"x": NUMBERS, "id": NUMBERS}, tmp_path / "type" / f"b.{of}")
     assert _count(spark.session.read.format(of).load(str(tmp_path / "type"))) == ROWS
 
@@ -84,12 +87,15 @@ def test_values_that_cannot_be_read_are_found_when_a_frame_is_opened(spark: Spar
     _written({"id": NUMBERS, "x": NUMBERS, "m": _moments(7)}, tmp_path / "near.parquet")
     _written({"id": NUMBERS, "x": NUMBERS, "m": _moments(2**62)}, tmp_path / "far.parquet")
     plain, lenient = spark.session.read, spark.session.read.option("ignoreCorruptFiles", "true")
+    careless = spark.session.newSession()
+    careless.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
     far, near = str(tmp_path / "far.parquet"), str(tmp_path / "near.parquet")
     for frame in (
         plain.parquet(far),
         plain.parquet(far).where("x < 5"),
         lenient.parquet(far),
         lenient.parquet(far).selectExpr("id", "m", "x + 1 AS y"),
+        careless.read.parquet(far).selectExpr("id", "m", "x + 1 AS y"),
     ):
         with pytest.raises(InvalidArgument, match=r"cannot be read|passes over errors"):
             open_source({"t": frame})
@@ -120,3 +126,27 @@ def test_a_decimal_with_more_digits_than_its_type_is_null(spark: Spark, tmp_path
     with tables.reading() as cursor:
         rows = cursor.execute(f"SELECT id, x FROM {tables.stored('t')} ORDER BY id").fetchall()
     assert [(row[0], str(row[1])) for row in rows] == [(0, "1.50"), (1, "None")]
+
+
+def test_a_file_that_a_frame_reads_twice_is_refused(spark: Spark, tmp_path: Path) -> None:
+    """Spark lists it once: by paths, a folder and its file, links, and partitions at one place."""
+    _written({"id": NUMBERS, "x": NUMBERS}, tmp_path / "t" / "a.parquet")
+    (tmp_path / "link.parquet").symlink_to(tmp_path / "t" / "a.parquet")
+    folder, file, link = (str(tmp_path / one) for one in ("t", "t/a.parquet", "link.parquet"))
+    for text in (
+        "CREATE TABLE parted (id INT, x INT, k INT) USING parquet PARTITIONED BY (k)",
+        f"ALTER TABLE parted ADD PARTITION (k = 1) LOCATION '{folder}'",
+        f"ALTER TABLE parted ADD PARTITION (k = 2) LOCATION '{folder}'",
+    ):
+        spark.session.sql(text)
+    for frame in (
+        spark.session.read.parquet(file, file),
+        spark.remote().read.parquet(file, file).where("x > 3"),
+        spark.session.read.parquet(folder, file).selectExpr("x + 1 AS y"),
+        spark.session.read.parquet(file, link),
+        spark.session.table("parted"),
+    ):
+        with pytest.raises(InvalidArgument, match="would count twice"):
+            open_source({"t": frame})
+    parquet.write_table(pa.table({"id": NUMBERS, "x": NUMBERS}), tmp_path / "other.parquet")
+    assert _count(spark.session.read.parquet(file, str(tmp_path / "other.parquet"))) == ROWS

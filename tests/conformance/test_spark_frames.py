@@ -17,7 +17,7 @@ from sfumato.errors import InvalidArgument
 from tests.conformance.spark_session import Spark
 from tests.soaked import rest_soaked
 
-TABLES = re.compile(r"\b(visits|others|seen|lonely)\b")
+TABLES = re.compile(r"\b(visits|others|seen|lonely|placed)\b")
 
 MIXED = {  # each row of the answer may say something of person 999
     "a join": "SELECT a.* FROM visits a JOIN visits b ON b.person = 999",
@@ -53,6 +53,7 @@ MIXED = {  # each row of the answer may say something of person 999
     "as a condition": "SELECT person FROM visits WHERE _metadata.file_size < 2000",
     "a block": "SELECT person, _metadata.file_block_length AS place FROM visits",
     "an order": "SELECT person FROM visits ORDER BY _metadata.row_index",
+    "a number of rows by a name": "SELECT * FROM placed UNION ALL SELECT * FROM placed",
     "a number of a task": "SELECT person, spark_partition_id() AS place FROM visits",
     "a larger number": "SELECT person, monotonically_increasing_id() AS place FROM visits",
     "the file": "SELECT person, input_file_name() AS place FROM visits",
@@ -75,7 +76,13 @@ HIDDEN = {  # names and texts that imitate a plan
     "a relation": "SELECT a.person, '] parquet' AS t FROM visits a JOIN visits b ON b.person = 999",
     "a column": "SELECT `] x` FROM (SELECT *, 1 IN (SELECT person FROM seen) AS `] x` FROM visits)",
 }
-NAMED = {"a join": "a join", "NOT EXISTS": "a subquery", "UNION": "`Distinct`", "a version": "`version("}
+NAMED = {
+    "a number of rows by a name": "`_metadata`",
+    "a join": "a join",
+    "NOT EXISTS": "a subquery",
+    "UNION": "`Distinct`",
+    "a version": "`version(",
+}
 BY_ROW = {
     "all": "SELECT * FROM visits",
     "columns": "SELECT person AS who, CAST(cost AS DOUBLE) AS cost, upper(region) AS r FROM visits",
@@ -112,6 +119,8 @@ def clinic(spark: Spark) -> Iterator[None]:
             "CREATE TABLE others (person BIGINT, region CHAR(9), cost BIGINT) USING parquet",
             "INSERT INTO others SELECT /*+ COALESCE(1) */ * FROM visits",
             "CREATE VIEW seen AS SELECT person, upper(region) AS region FROM visits",
+            "CREATE TABLE placed USING parquet AS SELECT person FROM visits",
+            "ALTER TABLE placed ADD COLUMNS (_tmp_metadata_row_index BIGINT)",
             f"CREATE VIEW lonely AS {MIXED['NOT EXISTS']}",
         ):
             _frame(session, schema, text)
@@ -191,6 +200,19 @@ def test_frames_that_mix_people_are_seen_where_the_list_is_too_long(
     monkeypatch.setattr(private_frames, "_BY_ROW", private_frames._BY_ROW | {"Join", "Except"})
     monkeypatch.setattr(private_frames, "_READS_MORE", {})
     assert _depending(spark.session, {"bad": MIXED[planted], "good": BY_ROW["nested"]}) == {"bad"}
+
+
+def test_what_a_session_hides_in_plans_is_read(spark: Spark, clinic: None) -> None:
+    """A session may leave texts out of its plans: also the names of functions that are refused."""
+    session = spark.session.newSession()
+    session.conf.set("spark.sql.redaction.string.regex", r"current_user\(\)|exists#")
+    for text in (
+        "SELECT person, current_date() AS d FROM visits",
+        "SELECT *, current_user() AS u FROM visits",
+    ):
+        frame = _frame(session, "with_", text)
+        with pytest.raises(InvalidArgument, match="depends on `current_"):
+            open_source({"t": frame})
 
 
 @pytest.mark.parametrize("many", ["two tables", "several rows of one"])

@@ -24,6 +24,7 @@ __all__ = [
     "headers_of",
     "path_identity",
     "refuse_drift",
+    "refuse_repeated",
     "state_here",
 ]
 
@@ -150,12 +151,7 @@ def found_files(origin: str | Path | Sequence[str | Path], name: str) -> tuple[s
             hints=("paths are relative to the project file, or to where you are",),
         )
     files = tuple(path for _, paths in found for path in paths)
-    if len(set(map(_inode, files))) != len(files):
-        raise InvalidArgument(
-            f"the files of table `{name}` have one file twice",
-            place=name,
-            hints=("name each file once, and no link to it", "let no two patterns find the same file"),
-        )
+    refuse_repeated(name, files)
     return files
 
 
@@ -175,12 +171,21 @@ def _matching(named: str | Path) -> list[str]:
     return sorted(path for path in matches if os.path.isfile(path))
 
 
-def _inode(path: str) -> object:
-    try:
-        known = os.stat(path)
-    except OSError:  # it went away just now, which is refused when it is read
-        return path
-    return (known.st_dev, known.st_ino)
+def refuse_repeated(name: str, paths: Sequence[str]) -> None:
+    """Refuse files of a table two of which are one file, links followed: each row of it would count twice."""
+    seen: set[tuple[int, int]] = set()
+    for place, path in enumerate(paths):
+        try:
+            known = os.stat(path)
+        except OSError:  # what cannot be read is refused where it is opened
+            continue
+        if (known.st_dev, known.st_ino) in seen:
+            raise InvalidArgument(
+                f"file {place + 1} of table `{name}` is one of its other files: its rows would count twice",
+                place=name,
+                hints=("name each file once; a link is the file that it leads to",),
+            )
+        seen.add((known.st_dev, known.st_ino))
 
 
 def ending(path: str) -> str:

@@ -44,6 +44,12 @@ _ELSEWHERE = (  # what the query depends on, beyond its own columns and those of
     " LEFT JOIN pg_class AS c ON d.refclassid = 'pg_class'::regclass AND c.oid = d.refobjid"
     " WHERE d.classid = 'pg_rewrite'::regclass AND d.objid = %(rule)s"
 )
+_FAR = (  # parts of the table that another server holds, where they may be a view
+    "WITH RECURSIVE f(oid) AS (SELECT refobjid FROM pg_depend WHERE classid = 'pg_rewrite'::regclass"
+    " AND objid = %(rule)s AND refclassid = 'pg_class'::regclass AND refobjid <> %(view)s"
+    " UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN f ON i.inhparent = f.oid)"
+    " SELECT count(*) FROM f JOIN pg_class AS c ON c.oid = f.oid WHERE c.relkind NOT IN ('r', 'p')"
+)
 _MOVING = (  # functions, also those of operators, that may be more than a function of their arguments
     "SELECT count(*) FROM pg_proc AS p WHERE (p.provolatile <> 'i' OR p.proretset OR p.oid >= 16384)"
     " AND p.oid IN (SELECT unnest(%(functions)s::oid[])"
@@ -57,10 +63,10 @@ def is_row_by_row(cursor: Any, view: int) -> bool:
     Theorem: then each row of the view is a function of one row of one ordinary table, as it was stored.
     Assumes: immutable functions that the server brings itself are functions of their arguments.
     Proof: the tree has one QUERY and one item in its FROM. It depends on one table, which has no row
-    security, and on no function, operator or type of a user. Its nodes are those of `_NODES`: no join,
-    subquery, aggregate, window, DISTINCT, ORDER BY or sample is there. The clauses of `_EMPTY` are empty. So
-    the query computes a list of expressions of each row that meets a condition. Both read stored columns of
-    that row alone, for the hidden ones (`ctid`) have negative numbers.
+    security and no part on another server, and on no function, operator or type of a user. Its nodes are
+    those of `_NODES`: no join, subquery, aggregate, window, DISTINCT, ORDER BY or sample is there. The
+    clauses of `_EMPTY` are empty. So the query computes a list of expressions of each row that meets a
+    condition. Both read stored columns of that row alone, for the hidden ones (`ctid`) have negative numbers.
     """
     [(rule, tree)] = cursor.execute(_TREE, (view,)).fetchall()
     nodes = _NODE.findall(tree)
@@ -69,9 +75,10 @@ def is_row_by_row(cursor: Any, view: int) -> bool:
     if " :varattno -" in tree or not all(f" :{field} <> " in tree for field in _EMPTY):
         return False
     found = cursor.execute(_ELSEWHERE, {"view": view, "rule": rule}).fetchall()
+    [(far,)] = cursor.execute(_FAR, {"view": view, "rule": rule}).fetchall()
     called = {
         which: [int(oid) for oid in re.findall(rf" :{field} (\d+)", tree)]
         for which, field in (("functions", "funcid"), ("operators", "opno"))
     }
     [(moving,)] = cursor.execute(_MOVING, called).fetchall()
-    return bool(found == [(1, 0)] and not moving)
+    return bool(found == [(1, 0)] and not far and not moving)

@@ -8,11 +8,16 @@ asked for so, the shortest: what else RE2 would prefer is refused.
 Where a match begins, and what a group captures, the engine tries place by place. For `a+b|c` that takes time
 quadratic in the text. So what is extracted or replaced by such a pattern is NULL for a text of more than
 4,096 code points: one row takes a tenth of a second at most.
+
+The engine reads a pattern when it meets the first text, and fails at one whose automaton is too large: a
+question would fail where one person has a text at all. Each place (`^`, `$`, `\\b`) doubles what lies around
+it. So patterns with many of them are refused (`_MOST_PLACES`).
 """
 
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 
 from sfumato.backends.dialect import Arguments, Renderer, Writer
 from sfumato.backends.functions import LONGEST
@@ -82,7 +87,30 @@ def _tree(arguments: Arguments, options: str) -> Tree:
     pattern = arguments[1]
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         raise Unsupported("a pattern that is not a constant")
-    return parsed(pattern.value, any_case="i" in options)
+    tree = parsed(pattern.value, any_case="i" in options)
+    if _places(tree) > _MOST_PLACES:
+        raise Unsupported(_MANY_PLACES, hints=("write each of them once, outside of what is repeated",))
+    return tree
+
+
+_MANY_PLACES = "a pattern with many of `^`, `$` and `\\b`, or with one that is repeated"
+_MOST_PLACES = 6
+"""With those of REGEXP_FULL_MATCH there are eight: of 130,000 patterns with eight none was too large."""
+
+
+def _places(tree: Tree) -> float:
+    """Return how many places a pattern has, its repetitions written out; infinity: some part has no end."""
+    match tree:
+        case Place():
+            return 1
+        case Repeat(inside=inside, most=most):
+            inner = _places(inside)
+            return inner and inner * (inf if most is None else most)
+        case Group(inside=inside):
+            return _places(inside)
+        case Sequence(parts=parts) | Alternatives(parts=parts):
+            return sum(map(_places, parts))
+    return 0
 
 
 def _options(argument: Expression | None) -> str:

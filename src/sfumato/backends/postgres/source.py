@@ -140,6 +140,8 @@ class PostgresTables:
             return refused
         except psycopg.errors.QueryCanceled:
             return late_opening()
+        except psycopg.errors.ObjectNotInPrerequisiteState:
+            return self._unreadable(str(opening))
         except (psycopg.Error, UnicodeError, ValueError) as error:
             gone = opening is None or isinstance(error, psycopg.OperationalError)
             return unreached(str(error)) if gone else self._unreadable(str(opening))
@@ -149,7 +151,11 @@ class PostgresTables:
         return InvalidArgument(
             f"table `{name}` cannot be read",
             place=name,
-            hints=("grant SELECT on it to this role", "row security that hides rows is not supported"),
+            hints=(
+                "grant SELECT on it to this role",
+                "row security that hides rows is not supported",
+                "a materialized view WITH NO DATA is read after REFRESH MATERIALIZED VIEW",
+            ),
         )
 
     def _open(self, cursor: Any, name: str, cluster: tuple[int, int]) -> None:
@@ -306,6 +312,8 @@ class PostgresTables:
             return InvalidArgument(
                 f"table `{name}` is locked: somebody alters it", place=name, hints=("try again later",)
             )
+        except psycopg.errors.ObjectNotInPrerequisiteState:
+            return self._unreadable(name)
         except psycopg.OperationalError:
             return EngineStopped()
         except psycopg.Error:

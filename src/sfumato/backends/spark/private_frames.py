@@ -6,9 +6,10 @@ DISTINCT, EXCEPT), or from where a row lies (`_metadata`), one person's row coul
 
 Theorem: each row of a private frame that passes is a function of one row of one stored table.
 Assumes: the engine's functions in `_FUNCTIONS` are functions of their arguments. The engine writes a node at
-the beginning of a line, a subquery as `name#1 [`, a column that says where a row lies as `_metadata#1`, and
-any function as `name(`. A plan is written whole (`sessions.pin`). No function of the session has the name of
-a built-in one (`sessions.refuse_hiding`); one of Scala that is not registered, or of a catalog, is not seen.
+the beginning of a line, a subquery as `name#1 [`, a column that says where a row lies as `_metadata#1` or
+`_tmp_metadata_row_index#1` (a schema of a user may name it), and any function as `name(`. A plan is written
+whole (`sessions.pin`). No function of the session has the name of a built-in one (`sessions.refuse_hiding`);
+one of Scala that is not registered, or of a catalog, is not seen.
 Proof: by induction over the plan. Each leaf is rows that are stored, or constants. Each node of `_BY_ROW`
 keeps rows, computes them one by one, makes several of one, or appends the rows of its children. Expressions
 read the row alone: those that read more are subqueries, hidden columns and functions, and none is there.
@@ -33,11 +34,11 @@ _BY_ROW = {
     *("RepartitionByExpression", "ResolvedHint", "Sort", "SubqueryAlias", "Union", "View", "WithCTE"),
 }
 _ROWS = {"HiveTableRelation", "LocalRelation", "LogicalRDD", "OneRowRelation", "Range"}
-_FILES = re.compile(r".*\] (parquet|orc|csv|json|xml|text|avro|binaryFile)")  # a relation, to its end
+_FILES = re.compile(r".*\] (parquet|orc|csv|json|xml|text|avro)")  # a relation, to its end
 _CALL = re.compile(r"[^\s(\[,<:]+(?=\()")
 _READS_MORE = {  # what stands in a line, and what it is
     re.compile(r"#\d+L? \["): "a subquery",
-    re.compile(r"\b_+metadata\b"): "`_metadata`, which says where a row lies",
+    re.compile(r"\b_\w*metadata", re.IGNORECASE): "`_metadata`, which says where a row lies",
     re.compile(r"\.invoke\b"): "a function of a catalog",
     re.compile(r"\(redacted\)|\d+ more fields"): "a part that Spark does not show",
 }

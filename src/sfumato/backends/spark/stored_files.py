@@ -25,6 +25,7 @@ So conditions of frames on binary numbers are refused where they reach a reader.
 
 from __future__ import annotations
 
+import itertools
 import re
 import secrets
 from collections.abc import Collection, Sequence
@@ -33,7 +34,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sfumato.backends.files import refuse_drift
+from sfumato.backends.files import refuse_drift, refuse_repeated
 from sfumato.backends.spark.dialect import SPARK
 from sfumato.backends.spark.frames import FILE, FramePlan, contents
 from sfumato.errors import InvalidArgument
@@ -48,6 +49,7 @@ _UNHASHED = re.compile(r"\b(?:map|variant|void|interval)\b")
 _BINARY = re.compile(r"([^<>,:]+):(?:float|double)\b")
 _PUSHED = re.compile(r"PushedFilters: (.*?)ReadSchema: ([^\n]*)", re.DOTALL)
 _WHETHER_NULL = re.compile(r"Is(?:Not)?Null\([^(),]*\)")
+_PLACES = re.compile(r"Location: \w+\((\d+) paths\)\[(.*?)\], PartitionFilters: ", re.DOTALL)
 _THREADS = 8
 
 
@@ -68,6 +70,7 @@ def compare_schemas(
     Spark itself reads the schema of each file. Files of one relation are compared with each other. Of several
     relations the files of each folder are.
     """
+    _refuse_repeated(session, name, view, paths)
     formats = {_format(leaf) for leaf in plan.leaves if leaf.startswith(_RELATIONS)}
     known = [(place, path, found) for place, path in enumerate(paths) if (found := _of_path(path, formats))]
 
@@ -89,6 +92,31 @@ def compare_schemas(
     elif groups:
         _compare_declared(session, name, view, next(iter(groups.values())))
     return tuple(groups.values())
+
+
+def _refuse_repeated(session: Any, name: str, view: str, paths: Sequence[str]) -> None:
+    """Refuse a frame that reads a file twice: each of its rows would be two.
+
+    Spark lists a file once, and reads it as often as a path or folder that it was given has it.
+    """
+    refuse_repeated(name, [path.removeprefix("file:") for path in paths if path.startswith("file:")])
+    [(text,)] = session.sql(f"EXPLAIN SELECT * FROM {view}").collect()
+    for count, listed in _PLACES.findall(text):
+        places = sorted(f"{one}/" for one in listed.split(", "))  # what lies in a folder comes behind it
+        within = any(later.startswith(one) for one, later in itertools.pairwise(places))
+        if int(count) != len(places) or within:
+            raise _repeated(name)
+
+
+def _repeated(name: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"the frame of table `{name}` may read a file twice, so that its rows would count twice",
+        place=name,
+        hints=(
+            "give its reader each file or folder once, no file of such a folder, and no comma",
+            "give each partition of a table a folder of its own",
+        ),
+    )
 
 
 def _compare_declared(session: Any, name: str, view: str, stored: StoredFiles) -> None:
@@ -149,6 +177,8 @@ def read_whole(
                 place=name,
                 hints=("read the files without the option ignoreCorruptFiles",),
             )
+        if stored and rows > sum(_reader(session, one).count() for one in stored):
+            raise _repeated(name)
         return ""
     for one in stored:
         _read_files(session, one)
@@ -164,11 +194,16 @@ def read_whole(
 
 def _read_files(session: Any, stored: StoredFiles) -> None:
     """Read all columns of files, by a reader whose options are Spark's own."""
-    reader = session.read.format(stored.of_format).option("__globPaths__", "false")
     view = f"__sf_files_{secrets.token_hex(8)}"
-    reader.load(list(stored.paths)).createOrReplaceTempView(view)
+    _reader(session, stored).createOrReplaceTempView(view)
     contents(session, view, [one for one, of_type in stored.columns.items() if not _UNHASHED.search(of_type)])
     session.catalog.dropTempView(view)
+
+
+def _reader(session: Any, stored: StoredFiles) -> Any:
+    """Return a frame of files, by a reader whose options are Spark's own."""
+    reader = session.read.format(stored.of_format).option("__globPaths__", "false")
+    return reader.load(list(stored.paths))
 
 
 def _format(leaf: str) -> str | None:
