@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
@@ -68,7 +67,7 @@ class GaussianNoise(NoiseLaw):
             tail = 2 * gaussian_survival(np.array([float(width + 1)]), self.parameter)[0]
             return bool(tail <= float(miss) * (1 - 1e-12))  # what is too close to tell goes the safe way
 
-        deviations = -NormalDist().inv_cdf(max(float(miss) / 2, 1e-300))
+        deviations = tail_quantile(np.log([max(float(miss) / 2, 1e-300)]))[0]
         return least_whole(covers, near=int(deviations * math.sqrt(self.parameter)))
 
     def sum_half_width(self, times: int, miss: Fraction) -> int:
