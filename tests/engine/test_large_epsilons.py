@@ -90,13 +90,13 @@ def calls(question: Any) -> int:
 
 
 @pytest.mark.parametrize("rule", budgets(1))
-def test_it_takes_no_more_work_than_a_small_one(rule: str) -> None:
+def test_it_takes_about_the_work_of_a_small_one(rule: str) -> None:
     """False alarm below 1e-9: draws that are tried again add some 50 calls each, and thousands are left."""
     db = people(budgets(3 * LARGEST)[rule])
     for epsilon in (2, LARGEST):  # what is read and computed once and kept
         db.sql(ASKED, epsilon=epsilon).release()
     small, large = (calls(db.sql(ASKED, epsilon=epsilon)) for epsilon in (2, LARGEST))
-    assert large < 2 * small
+    assert large < 3 * small  # a root is searched for further away
 
 
 def test_a_larger_one_is_refused() -> None:
