@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 
+import pytest
 from hypothesis import settings
 
 # Some tests fork a worker in which others have spoken to Spark Connect. Unless told otherwise, gRPC wakes its
@@ -22,6 +24,18 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let go of all tests: some are given connections."""
+    session.items = []
+
+
 def pytest_unconfigure() -> None:
-    """Let the interpreter free all objects as it ends: DuckDB's module lists each one that is left."""
+    """Let the interpreter free what tests hold: DuckDB's module lists each object that is left at the end.
+
+    Where PyTorch is loaded, modules are not freed; so those of tests are emptied.
+    """
     gc.unfreeze()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("tests.") and not name.endswith("conftest"):
+            vars(module).clear()
+    gc.collect()
