@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.golden.asked import ASKED, DATA, copy_kept, opened, texts
 from tests.golden.commands import COMMANDS
+from tests.golden.pages import PAGES, page_texts
 from tests.golden.project import KEPT, project_of, told
 
 
@@ -17,11 +18,13 @@ def main() -> None:
     """Answer each question again from the ledgers, free, and write what is shown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ledger", action="store_true", help="charge and answer all questions anew")
-    parser.add_argument("--only", choices=("answers", "commands"), help="these texts alone")
+    parser.add_argument("--only", choices=("answers", "pages", "commands"), help="these texts alone")
     given = parser.parse_args()
-    if given.only != "commands":
+    if given.only in (None, "answers"):
         _write_answers(anew=given.ledger)
-    if given.only != "answers":
+    if given.only in (None, "pages"):
+        _write_pages()
+    if given.only in (None, "commands"):
         _write_commands(anew=given.ledger)
 
 
@@ -35,6 +38,13 @@ def _write_answers(*, anew: bool) -> None:
             if charged:
                 copy_kept(folder, DATA)
     _write(DATA, found.items())
+
+
+def _write_pages() -> None:
+    with _folder() as folder:
+        copy_kept(DATA, folder)
+        with opened(folder) as database:
+            _write(DATA / "pages", [(name, page_texts(name, database)) for name in PAGES])
 
 
 def _write_commands(*, anew: bool) -> None:
