@@ -20,7 +20,7 @@ from sfumato.backends.files import Files
 from sfumato.ledger import Ledger
 from tests.cli.programs import sfumato
 from tests.golden.asked import copy_kept, people
-from tests.golden.commands import COMMANDS, CSV_FILE, QUESTIONS
+from tests.golden.commands import COMMANDS, FILES
 
 __all__ = ["KEPT", "fixed", "project_of", "same_everywhere", "told"]
 
@@ -80,9 +80,8 @@ def project_of(folder: Path, *, kept: Path | None = KEPT) -> None:
     )
     (folder / "sfumato.toml").write_text(_PROJECT + streams, encoding="utf-8")
     (folder / "shared.toml").write_text(_PROJECT + _ANALYSTS, encoding="utf-8")
-    (folder / "many.sql").write_text(QUESTIONS, encoding="utf-8")
-    (folder / "regions.csv").write_text("name,country\nnorth,A\nsouth,B\nwest,B\n", encoding="utf-8")
-    (folder / "rows.csv").write_text(CSV_FILE, encoding="utf-8")
+    for name, text in FILES.items():
+        (folder / name).write_text(text, encoding="utf-8")
     pq.write_table(people(), folder / "people.parquet")
     if kept is None:
         Ledger.open(folder / "people.ledger").close()
