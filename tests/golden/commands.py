@@ -275,7 +275,7 @@ COMMANDS: dict[str, _Commands] = {
         ("anonymity", "measure", "table.csv", "-q", "nothing"),
     ),
     "projects": (
-        *_each("advise", "--compare", "sfumato.toml", "shared.toml", formats=_PLAIN),
+        ("advise", "--compare", "sfumato.toml", "shared.toml"),
         ("advise", "--compare", "sfumato.toml"),
         ("ledger", "history", "-p", "none.toml"),
         ("ledger", "verify", "--ledger", "none.ledger"),

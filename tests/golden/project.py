@@ -11,10 +11,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
 import pyarrow.parquet as pq
+import typer.main
 
 from sfumato.backends.files import Files
 from sfumato.ledger import Ledger
@@ -70,6 +72,7 @@ start = 2026-01-01
 horizon = 30
 epsilon = 1
 """
+_get_command = cache(typer.main.get_command)
 _ANALYSTS = "\n[policy]\nceiling = 2\n\n[policy.analysts.anna]\nepsilon = 3\n"
 
 
@@ -133,6 +136,7 @@ def same_everywhere() -> Iterator[None]:
         for name in ("state", "states"):
             stack.enter_context(patch.object(Files, name, property(_names)))
         stack.enter_context(patch.object(Files, "identities", lambda files, fields: _names(files)))
+        stack.enter_context(patch.object(typer.main, "get_command", _get_command))  # it takes long each time
         yield
 
 
