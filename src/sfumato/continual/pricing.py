@@ -108,6 +108,10 @@ class PricedStream:
         return self.question.unit
 
     @property
+    def parts(self) -> None:
+        """None: the whole unit bears the cost."""
+
+    @property
     def event(self) -> Event:
         """All that happens over the horizon."""
         return self.cost.event

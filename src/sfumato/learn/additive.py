@@ -31,7 +31,8 @@ from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import InvalidArgument
 from sfumato.learn.additive_model import AdditiveModel, cells_of, number_of_cells
-from sfumato.learn.base_estimator import OneLookEstimator, moderate
+from sfumato.learn.base_estimator import Estimator
+from sfumato.learn.descent import moderate
 from sfumato.learn.features import Features, ModelColumn, declared_features, declared_label
 from sfumato.learn.gradients import probabilities
 from sfumato.learn.training import PricedRows, TrainingRows, gaussian_budget, training_rows
@@ -198,7 +199,7 @@ def _items(columns: int, rounds: int) -> tuple[Item, Item]:
     return counts, sums
 
 
-class AdditiveClassifier(OneLookEstimator[AdditiveModel]):
+class AdditiveClassifier(Estimator[AdditiveModel]):
     """A boosted additive model of a label with two values: a curve for each column, which can be read.
 
     Numbers are divided into `bins` of their declared bounds. In each of `rounds` every curve moves once, by

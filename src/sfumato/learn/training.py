@@ -64,6 +64,7 @@ __all__ = [
     "PricedTraining",
     "TrainingRows",
     "TrainingState",
+    "database_of",
     "gaussian_budget",
     "plan_training",
     "training_rows",
@@ -144,6 +145,14 @@ class PricedRows(ABC):
     def all_boundings(self) -> tuple[Bounding, ...]:
         """None: no group is counted, and no total is public."""
         return ()
+
+
+def database_of(table: Any) -> Database:
+    """Return the database that a table is of; refuse arrays and data frames."""
+    nothing = Request(text="", queries=(), postprocessing=None)
+    asked = session_table(table).finish(nothing)
+    found: Database = asked.database
+    return found
 
 
 def training_rows(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -17,8 +17,10 @@ from sfumato.core.arguments import (
     probability,
 )
 from sfumato.errors import InvalidArgument
-from sfumato.learn.base_estimator import Estimator, moderate
+from sfumato.learn.base_estimator import Estimator
+from sfumato.learn.descent import moderate
 from sfumato.learn.features import declared_features, declared_label
+from sfumato.learn.fit_question import FitQuestion
 from sfumato.learn.networks.clipping import check_norms, sensitivity
 from sfumato.learn.networks.fitted import FittedNetwork
 from sfumato.learn.networks.modules import checked, multilayer, parameters, require_torch
@@ -27,9 +29,7 @@ from sfumato.learn.networks.training import PricedNetwork, train
 from sfumato.learn.training import training_rows
 from sfumato.pipeline import refuse_huge
 from sfumato.plan.builder import Frame
-from sfumato.session.answers import not_charged_yet
-from sfumato.session.price import Price, price_against
-from sfumato.session.progress import Progress, shown
+from sfumato.session.progress import Progress
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -37,6 +37,16 @@ if TYPE_CHECKING:
 __all__ = ["NeuralNetwork"]
 
 _LEAST = Fraction(1, 10**6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class _NetworkFit(FitQuestion[FittedNetwork]):
+    """The fit of a network, which looks at the data in every step."""
+
+    def _answered(
+        self, priced: PricedNetwork, *, key: str | None, purpose: str | None, tell: Callable[[str], object]
+    ) -> FittedNetwork:
+        return train(replace(priced, tell=tell), key=key, purpose=purpose)
 
 
 class NeuralNetwork(Estimator[FittedNetwork]):
@@ -61,6 +71,8 @@ class NeuralNetwork(Estimator[FittedNetwork]):
     >>> network.predict({"age": [10, 90]}).tolist()
     [False, True]
     """
+
+    _asked_as = _NetworkFit
 
     def __init__(
         self,
@@ -148,11 +160,10 @@ class NeuralNetwork(Estimator[FittedNetwork]):
         check_norms(own, width)
         return own, hidden if self.module is None else None
 
-    def price(self, table: Frame[Any]) -> Price:
-        """Return what fitting would cost, against what is left of the budget. Free."""
-        priced = self.priced(table)
-        noise = f"{priced.noise.steps:,} steps, each with noise of {priced.noise.multiplier:.3g} clips"
-        return price_against(priced.rows.database, priced, (), (noise,))
+    def price_notes(self, priced: PricedNetwork) -> tuple[str, ...]:
+        """Return how many steps there are, and how much noise each of them has."""
+        noise = priced.noise
+        return (f"{noise.steps:,} steps, each with noise of {noise.multiplier:.3g} clips",)
 
     def fit(
         self,
@@ -168,11 +179,7 @@ class NeuralNetwork(Estimator[FittedNetwork]):
         With a `key`, the same again goes on from the last checkpoint of a training that was interrupted, or
         gives the stored network, free. Progress shows steps and what they cost, and never how well they do.
         """
-        with not_charged_yet():
-            priced = self.priced(table)
-        with shown(progress) as tell:
-            self.release_ = train(replace(priced, tell=tell), key=key, purpose=purpose)
-        return self
+        return Estimator.fit(self, table, key=key, purpose=purpose, progress=progress)
 
     # -- what was fitted ----------------------------------------------------------------------
 
