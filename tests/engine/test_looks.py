@@ -17,7 +17,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, InvalidArgument, LedgerError
 from sfumato.ledger import OWNER, Ledger, verify_receipt
-from sfumato.pipeline import Look, Looks, Priced, several_looks
+from sfumato.pipeline import LookCost, Looks, PricedQuery, several_looks
 from sfumato.session import Database
 from tests.cli.programs import sfumato
 from tests.processes import said
@@ -38,7 +38,7 @@ def opened(folder: Path, epsilon: float = 1) -> Database:
     return sf.connect(source, unit="person", columns=columns, budget=budget, ledger=folder / "a", **caps)
 
 
-def asked(db: Database, age: int, epsilon: float = 0.1) -> Priced:
+def asked(db: Database, age: int, epsilon: float = 0.1) -> PricedQuery:
     return db.sql(TEXT.format(age), epsilon=epsilon).priced()
 
 
@@ -55,7 +55,7 @@ def begun(db: Database, steps: int = 3, **changes: Any) -> Iterator[Looks]:
         "data_may_change": False,
         **changes,
     }
-    with several_looks([Look.of(asked(db, 0))] * steps, **named) as looks:
+    with several_looks([LookCost.of(asked(db, 0))] * steps, **named) as looks:
         yield looks
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sfumato.aggregates.answer import Forecast
 
-__all__ = ["ON_LIMITS", "ExpectedError", "error_of"]
+__all__ = ["ExpectedError", "ON_LIMITS", "error_of"]
 
 ON_LIMITS = "depends on limits that are found first"
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,8 +20,7 @@ import numpy.typing as npt
 
 from sfumato.analysis.expected_error import ExpectedError
 from sfumato.analysis.noise_allocation import Item, calibrated
-from sfumato.backends import Backend, UnitRows
-from sfumato.catalog.canonical import fingerprint
+from sfumato.backends import UnitRows
 from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray, Number, budget_quantity
 from sfumato.core.events import Event
@@ -35,7 +35,7 @@ from sfumato.learn.features import Features, ModelColumn, declared_label
 from sfumato.learn.models import LinearModel
 from sfumato.learn.networks.fitted import FittedNetwork
 from sfumato.learn.training import PricedRows, TrainingRows, database_of, gaussian_budget, training_rows
-from sfumato.pipeline import refuse_huge
+from sfumato.pipeline import Look, PricedAnswer, refuse_huge
 from sfumato.plan.builder import Frame
 from sfumato.release.noise import add_noise_in_steps
 from sfumato.session.question import Question
@@ -93,9 +93,11 @@ def released(model: Any) -> Classifier:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedFairness(PricedRows):
+@dataclass(frozen=True, kw_only=True)
+class PricedFairness(PricedRows, PricedAnswer[FairnessReport]):
     """A fairness report whose cost is known. Without a model it has a price, and cannot be answered."""
+
+    answer_type = FairnessReport
 
     rows: TrainingRows
     cells: FairnessCells
@@ -106,23 +108,21 @@ class PricedFairness(PricedRows):
     level: float
     model: Classifier | None = None
 
-    @property
+    @cached_property
     def event(self) -> Event:
         """All cells, as one vector. Theorem: see `fairness_cells`."""
         return _item(self.cells).event(self.law)
 
-    def fingerprint(self) -> str:
-        """Return a hash of what is asked and of what it costs."""
+    def asked(self) -> dict[str, Any]:
+        """Return what is asked and what it costs."""
         model = "" if self.model is None else self.model.to_json()
-        return fingerprint(
-            request=self.request,
-            unit=self.unit,
-            columns=self.columns,
-            cells=self.cells,
-            level=self.level,
-            model=hashlib.sha256(model.encode()).hexdigest(),
-            cost=self.cost_record(),
-        )
+        return {
+            **super().asked(),
+            "columns": self.columns,
+            "cells": self.cells,
+            "level": self.level,
+            "model": hashlib.sha256(model.encode()).hexdigest(),
+        }
 
     def expected_error(self, units: float, *, most: float = 1.0) -> float:
         """Return about half of the interval of the accuracy of a group of so many units, 9 of 10 right."""
@@ -136,10 +136,10 @@ class PricedFairness(PricedRows):
         """Return about how many units a group needs for an error of its accuracy that is no larger."""
         return math.ceil(self.expected_error(1.0, most=math.inf) / error)
 
-    def computed(self, backend: Backend, public: Mapping[str, Any]) -> FairnessReport:
+    def computed(self, look: Look) -> FairnessReport:
         """Return the report, without its receipt. It has to be paid for."""
         assert self.model is not None
-        exact = backend.training_rows(self.rows.relation)
+        exact = look.backend.training_rows(self.rows.relation)
         nothing: npt.NDArray[Any] = np.zeros(0, dtype=np.int64)
         measured = add_noise_in_steps(
             exact,
@@ -178,10 +178,6 @@ class PricedFairness(PricedRows):
             f"an accuracy is known to about 10 points for groups of {self.least_units(0.1):,} units or more",
             "with twice the epsilon half as many units are enough",
         )
-
-    def read(self, stored: str) -> FairnessReport:
-        """Return the report that was stored as text."""
-        return FairnessReport.from_json(stored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -52,6 +51,3 @@ class FitQuestion(Question[Any, _Model]):
 
     def _notes(self, priced: Any) -> tuple[str, ...]:
         return self.estimator.price_notes(priced)
-
-    def _told(self, priced: Any, tell: Callable[[str], object]) -> Any:
-        return replace(priced, tell=tell)

@@ -21,10 +21,10 @@ no sum: the choice is monotone (`core/selection`). A prediction depends on its o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,7 @@ import numpy.typing as npt
 from sfumato.analysis.cell_choice import CellChoiceItem, chosen_blocks
 from sfumato.analysis.expected_error import ExpectedError
 from sfumato.analysis.noise_allocation import Item, calibrated
-from sfumato.backends import Backend, Exact, UnitRows
-from sfumato.catalog.canonical import fingerprint
+from sfumato.backends import Exact, UnitRows
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity, count
 from sfumato.core.events import Composed, Event, Parallel, Repeated
@@ -55,6 +54,7 @@ from sfumato.learn.training import (
     database_of,
     training_rows,
 )
+from sfumato.pipeline import Look, PricedAnswer, Tell
 from sfumato.plan.builder import Frame
 from sfumato.release.noise import add_noise_in_steps, choose_by_score, hidden
 from sfumato.session.question import Question
@@ -108,9 +108,11 @@ def score_sums(model: _Model, rows: UnitRows) -> npt.NDArray[np.int64]:
     return np.array([units.sum(), (GRID - units).sum()], dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedSelection(PricedRows):
+@dataclass(frozen=True, kw_only=True)
+class PricedSelection(PricedRows, PricedAnswer[SelectedModel]):
     """A choice among models whose cost is known."""
+
+    answer_type = SelectedModel
 
     rows: TrainingRows
     trainings: tuple[_Training, ...]
@@ -119,9 +121,8 @@ class PricedSelection(PricedRows):
     laws: tuple[NoiseLaw, NoiseLaw]  # what the choice costs as much as, and the noise of the winner's score
     epsilon: Fraction
     delta: Fraction
-    tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
 
-    @property
+    @cached_property
     def event(self) -> Event:
         """All trainings, choice and score, as one event. Theorems: see the module.
 
@@ -142,22 +143,22 @@ class PricedSelection(PricedRows):
         choice = _scoring_items()[0].choice(self.laws[0])
         return choice.mechanism.error(0.95, candidates=len(self.trainings)) / GRID
 
-    def fingerprint(self) -> str:
-        """Return a hash of what is asked and of what it costs."""
-        return fingerprint(
-            trainings=[one.fingerprint() for one in self.trainings],
-            folds=self.folds,
-            all_folds=bool(self.refits),
-            cost=self.cost_record(),
-        )
+    def asked(self) -> dict[str, Any]:
+        """Return what is asked, which trainings know of their rows, and what it costs."""
+        return {
+            "trainings": [one.fingerprint() for one in self.trainings],
+            "folds": self.folds,
+            "all_folds": bool(self.refits),
+            "cost": self.cost_record(),
+        }
 
-    def computed(self, backend: Backend, public: Mapping[str, Any]) -> SelectedModel:
+    def computed(self, look: Look) -> SelectedModel:
         """Return the chosen model, without its receipt. It has to be paid for."""
-        exact = backend.training_rows(self.rows.relation)
+        exact = look.backend.training_rows(self.rows.relation)
         divided = hidden(exact, partial(DividedRows.of, folds=self.folds))
         held_out = range(self.folds if self.refits else 1)
-        fitted = [self._trained(divided, fold) for fold in held_out]
-        self.tell("choosing")
+        fitted = [self._trained(divided, fold, look.tell) for fold in held_out]
+        look.tell("choosing")
         mechanism = _scoring_items()[0].choice(self.laws[0]).mechanism
         winner = choose_by_score(divided, lambda rows: self.scores(fitted, rows)[:, 0], mechanism)
         nothing: npt.NDArray[Any] = np.zeros(0, dtype=np.int64)
@@ -169,7 +170,7 @@ class PricedSelection(PricedRows):
             (self.laws[1],),
         )
         if self.refits:
-            self.tell("training the winner")
+            look.tell("training the winner")
         model = self.refits[winner].trained(exact) if self.refits else fitted[0][winner]
         return SelectedModel(
             winner=winner,
@@ -181,12 +182,12 @@ class PricedSelection(PricedRows):
             notes=self._notes(),
         )
 
-    def _trained(self, divided: Exact[DividedRows], fold: int) -> list[_Model]:
+    def _trained(self, divided: Exact[DividedRows], fold: int, tell: Tell) -> list[_Model]:
         models: list[_Model] = []
         outside = hidden(divided, lambda rows: rows.outside(fold))
         for place, one in enumerate(self.trainings, 1):
             of_fold = f", without fold {fold + 1} of {self.folds}" if self.refits else ""
-            self.tell(f"training candidate {place} of {len(self.trainings)}{of_fold}")
+            tell(f"training candidate {place} of {len(self.trainings)}{of_fold}")
             models.append(one.trained(outside))
         return models
 
@@ -205,10 +206,6 @@ class PricedSelection(PricedRows):
             "the score is that of the units held out; its interval covers the noise alone",
             *self.trainings[0].notes(),
         )
-
-    def read(self, stored: str) -> SelectedModel:
-        """Return the release that was stored as text."""
-        return SelectedModel.from_json(stored)
 
 
 def _named(training: _Training) -> str:
@@ -316,9 +313,6 @@ class ModelSelection(Question[PricedSelection, SelectedModel]):
             ExpectedError(name="the winner's score", error=short, said=said),
             ExpectedError.within("its sum over units", half_width),
         )
-
-    def _told(self, priced: PricedSelection, tell: Callable[[str], object]) -> PricedSelection:
-        return replace(priced, tell=tell)
 
 
 def _laws(budget: PrivacyBudget, allowance: Fraction) -> tuple[NoiseLaw, NoiseLaw]:

@@ -11,20 +11,18 @@ made of the noisy integers is post-processing.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.bounded import Bounding
 from sfumato.analysis.join_fanout import refuse_copies
 from sfumato.analysis.noise_allocation import Item, calibrated
-from sfumato.backends import Backend, Exact, UnitRows
-from sfumato.catalog.canonical import fingerprint
+from sfumato.backends import Exact, UnitRows
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, Event
 from sfumato.core.gaussian import GaussianNoise
@@ -46,7 +44,7 @@ from sfumato.learn.least_squares import SECOND_MOMENTS_SQUARED, Solution, second
 from sfumato.learn.models import LinearModel
 from sfumato.learn.moments import Scaling, moment_norm_squared, moment_sums
 from sfumato.learn.reweighting import Reweighting
-from sfumato.pipeline import parts_of_request, refuse_huge
+from sfumato.pipeline import Look, Priced, PricedAnswer, Tell, parts_of_request, refuse_huge, silent
 from sfumato.plan.conditions import with_join_conditions
 from sfumato.plan.request import Request
 from sfumato.plan.summaries import count
@@ -98,53 +96,25 @@ class TrainingRows:
         return parts_of_request(self.request, self.database.catalog)
 
 
-class PricedRows(ABC):
-    """What `pipeline` asks of whatever is priced about rows: which, whose, in which parts, and its cost."""
-
-    __slots__ = ()
+class PricedRows(Priced):
+    """What is priced about private rows: they say who is asked about, and in which parts."""
 
     rows: TrainingRows
-    epsilon: Fraction
-    delta: Fraction
 
-    @property
-    @abstractmethod
-    def event(self) -> Event:
-        """What is charged."""
-
-    @property
-    def keys_delta(self) -> Fraction:
-        """Nothing, unless it is said otherwise: no group is selected."""
-        return Fraction(0)
-
-    def cost_record(self) -> dict[str, Any]:
-        """Return what it costs, as plain data."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "keys_delta": self.keys_delta,
-            "events": [self.event.to_dict()],
-        }
-
-    @property
+    @cached_property
     def request(self) -> Request:
         """The rows that are read."""
         return self.rows.request
 
-    @property
+    @cached_property
     def unit(self) -> str:
         """Whose rows they are."""
         return self.rows.unit
 
-    @property
+    @cached_property
     def parts(self) -> frozenset[str] | None:
         """The parts of the unit's partition that the rows are about."""
         return self.rows.parts
-
-    @property
-    def all_boundings(self) -> tuple[Bounding, ...]:
-        """None: no group is counted, and no total is public."""
-        return ()
 
 
 def database_of(table: Any) -> Database:
@@ -204,9 +174,11 @@ _OBJECTIVES: dict[str, Residuals] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedTraining(PricedRows):
+@dataclass(frozen=True, kw_only=True)
+class PricedTraining(PricedRows, PricedAnswer[LinearModel]):
     """A training whose cost is known: the noise of the moments, and that of each gradient."""
+
+    answer_type = LinearModel
 
     rows: TrainingRows
     features: Features
@@ -217,7 +189,6 @@ class PricedTraining(PricedRows):
     epsilon: Fraction
     delta: Fraction
     weights: Reweighting | None = None
-    tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
 
     @property
     def measured(self) -> Features:
@@ -225,28 +196,26 @@ class PricedTraining(PricedRows):
         label = (self.label,) if self.objective == "squared" else ()
         return Features((*self.features.columns, *label))
 
-    @property
+    @cached_property
     def event(self) -> Event:
         """Moments and all gradients, as one batch. Theorem: see the module."""
         items = _items(self.measured, self.descent)
         return Composed(events=tuple(item.event(law) for item, law in zip(items, self.laws, strict=True)))
 
-    def fingerprint(self) -> str:
-        """Return a hash of what is asked and of what it costs."""
-        return fingerprint(
-            request=self.request,
-            unit=self.unit,
-            features=self.features,
-            label=self.label,
-            objective=self.objective,
-            descent=self.descent,
-            weights=self.weights,
-            cost=self.cost_record(),
-        )
+    def asked(self) -> dict[str, Any]:
+        """Return what is asked and what it costs."""
+        return {
+            **super().asked(),
+            "features": self.features,
+            "label": self.label,
+            "objective": self.objective,
+            "descent": self.descent,
+            "weights": self.weights,
+        }
 
-    def computed(self, backend: Backend, public: Mapping[str, Any]) -> LinearModel:
+    def computed(self, look: Look) -> LinearModel:
         """Return the model, without its receipt. It has to be paid for."""
-        return self.trained(backend.training_rows(self.rows.relation))
+        return self.trained(look.backend.training_rows(self.rows.relation), look.tell)
 
     @property
     def step_laws(self) -> tuple[NoiseLaw, ...]:
@@ -258,9 +227,10 @@ class PricedTraining(PricedRows):
         """The state before the first step."""
         return TrainingState()
 
-    def trained(self, exact: Exact[UnitRows]) -> LinearModel:
+    def trained(self, exact: Exact[UnitRows], tell: Tell = silent) -> LinearModel:
         """Return the model of rows that were read already. They have to be paid for."""
-        state = add_noise_in_steps(exact, self.vectors, self.update, self.start, self.step_laws)
+        vectors = partial(self.vectors, tell=tell)
+        state = add_noise_in_steps(exact, vectors, self.update, self.start, self.step_laws)
         assert state.scaling is not None
         if state.solution is not None:
             scaled, half_widths = state.solution.parameters, state.solution.half_widths
@@ -282,7 +252,7 @@ class PricedTraining(PricedRows):
             notes=self.notes(),
         )
 
-    def vectors(self, rows: UnitRows) -> Callable[[TrainingState], npt.NDArray[Any]]:
+    def vectors(self, rows: UnitRows, tell: Tell = silent) -> Callable[[TrainingState], npt.NDArray[Any]]:
         """Return the function that gives the exact integers of each step: private."""
         encoded: list[EncodedRows] = []
         weights = None if self.weights is None else self.weights.of_rows(rows.columns)
@@ -296,7 +266,7 @@ class PricedTraining(PricedRows):
             if self.descent is None or state.descent is None:
                 return second_moments(encoded[0], _TYPICAL * (state.scaling.spread + 1), weights)
             point = state.descent.ahead(self.descent.momentum)
-            self.tell(f"step {state.descent.step + 1:,} of {self.descent.steps:,}")
+            tell(f"step {state.descent.step + 1:,} of {self.descent.steps:,}")
             return clipped_sum(encoded[0], point, _OBJECTIVES[self.objective], self.descent.clip, weights)
 
         return vector
@@ -336,10 +306,6 @@ class PricedTraining(PricedRows):
             if self.label.values
             else f"rows without a value of `{self.label.name}` are left out",
         )
-
-    def read(self, stored: str) -> LinearModel:
-        """Return the model that was stored as text."""
-        return LinearModel.from_json(stored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

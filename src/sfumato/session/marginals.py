@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
@@ -99,9 +99,6 @@ class MarginalsQuestion(Question[PricedMarginals, Marginals]):
             options=self.options,
             backend=database.backend,
         )
-
-    def _told(self, priced: PricedMarginals, tell: Callable[[str], object]) -> PricedMarginals:
-        return replace(priced, tell=tell)
 
     def _expected(self, priced: PricedMarginals, size: float | None) -> tuple[ExpectedError, ...]:
         widths = priced.half_widths()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Balance, GrantBalance, Owner
 from sfumato.ledger.charges import Charge
-from sfumato.pipeline import Payable, admit, parts_charged
+from sfumato.pipeline import Priced, admit, parts_charged
 
 if TYPE_CHECKING:
     from sfumato.session.database import Database
@@ -100,7 +100,7 @@ def _cells(texts: Iterable[str], tag: str) -> str:
 
 def price_together(
     database: Database,
-    several: Sequence[Payable[Any]],
+    several: Sequence[Priced],
     errors: Iterable[tuple[str, ...]] = (),
     notes: Iterable[str] = (),
 ) -> Price:
@@ -129,7 +129,7 @@ def price_together(
     )
 
 
-def charge_of(database: Database, priced: Payable[Any]) -> tuple[Charge, GrantBalance | None]:
+def charge_of(database: Database, priced: Priced) -> tuple[Charge, GrantBalance | None]:
     """Return what would be charged, and the grant that it would be charged to; refuse what is forbidden."""
     admit(priced, database.catalog.policy)
     balance, who = database.balance, database.analyst

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, Unpack
 from sfumato.analysis.expected_error import ExpectedError
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import SfumatoError
-from sfumato.pipeline import Payable, answer
+from sfumato.pipeline import Priced, PricedAnswer, Tell, answer
 from sfumato.session.counting import counted
 from sfumato.session.price import Price, price_together
 from sfumato.session.price_memory import PriceMemory
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Question"]
 
-_Priced = TypeVar("_Priced", bound=Payable[Any])
+_Priced = TypeVar("_Priced", bound=Priced)
 _Answer = TypeVar("_Answer")
 
 
@@ -78,13 +78,12 @@ class Question(ABC, Generic[_Priced, _Answer]):
         """Return what else its price says."""
         return ()
 
-    def _answered(
-        self, priced: _Priced, *, key: str | None, purpose: str | None, tell: Callable[[str], object]
-    ) -> _Answer:
-        """Charge and answer, for the analyst that the database was opened for."""
+    def _answered(self, priced: _Priced, *, key: str | None, purpose: str | None, tell: Tell) -> _Answer:
+        """Charge, and answer in one look, for the analyst that the database was opened for."""
+        assert isinstance(priced, PricedAnswer), "a kind of several looks has its own way to answer"
         database = self.database
         found: _Answer = answer(
-            self._told(priced, tell),
+            priced,
             catalog=database.catalog,
             ledger=database.ledger,
             backend=database.backend,
@@ -94,10 +93,6 @@ class Question(ABC, Generic[_Priced, _Answer]):
             tell=tell,
         )
         return found
-
-    def _told(self, priced: _Priced, tell: Callable[[str], object]) -> _Priced:
-        """Return the same cost; what is computed in several steps tells them."""
-        return priced
 
     def _unpaid(self) -> _Answer | None:
         """Return the answer, if it costs nothing."""

@@ -15,7 +15,7 @@ from sfumato.analysis.forecast import cheapest, forecasts, worst_forecasts
 from sfumato.analysis.loss_measurement import main_part
 from sfumato.core.arguments import Number
 from sfumato.errors import InvalidArgument, QueryRefused, SfumatoError
-from sfumato.pipeline import Priced, answer_public, plan
+from sfumato.pipeline import PricedQuery, answer_public, plan
 from sfumato.plan.outline import labels
 from sfumato.plan.request import QuestionOptions, Request
 from sfumato.release import Release
@@ -37,7 +37,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class SqlQuestion(Question[Priced, Release]):
+class SqlQuestion(Question[PricedQuery, Release]):
     """A question in SQL, or of Python calls, with its price tag; nothing is spent until `release`.
 
     >>> import pyarrow as pa
@@ -57,7 +57,7 @@ class SqlQuestion(Question[Priced, Release]):
         """Whether it is about public tables alone: it needs no epsilon, and nothing is charged."""
         return not self.request.queries
 
-    def _plan(self, epsilon: Fraction | None) -> Priced:
+    def _plan(self, epsilon: Fraction | None) -> PricedQuery:
         database = self.database
         return plan(
             self.request,
@@ -95,11 +95,11 @@ class SqlQuestion(Question[Priced, Release]):
         """What advice calls it."""
         return "the question"
 
-    def _expected(self, priced: Priced, size: float | None) -> tuple[ExpectedError, ...]:
+    def _expected(self, priced: PricedQuery, size: float | None) -> tuple[ExpectedError, ...]:
         return tuple(self._named(priced, size, worst_forecasts))
 
     def _named(
-        self, priced: Priced, size: float | None, find: Callable[..., tuple[Forecast, ...]]
+        self, priced: PricedQuery, size: float | None, find: Callable[..., tuple[Forecast, ...]]
     ) -> Iterator[ExpectedError]:
         """Yield what `find` expects of each column, as the question calls it."""
         rows = zip(priced.request.queries, priced.boundings, priced.costs, strict=True)
@@ -122,7 +122,7 @@ class SqlQuestion(Question[Priced, Release]):
         errors = [(one.name, one.said) for one in self._named(priced, size, forecasts)]
         return price_together(self.database, (priced,), errors, self._notes(priced))
 
-    def _notes(self, priced: Priced) -> tuple[str, ...]:
+    def _notes(self, priced: PricedQuery) -> tuple[str, ...]:
         return (*levels(self, priced), *self.request.query_notes)
 
     def choice(self, *, size: float | None = None) -> Choice:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from sfumato.continual.stream_release import StreamRelease
 from sfumato.core.arguments import Number
 from sfumato.errors import InvalidArgument, LedgerError
 from sfumato.ledger import Entry, Owner
+from sfumato.pipeline import Tell
 from sfumato.session.counting import counted
 from sfumato.session.question import Question
 from sfumato.session.sql_question import Asked, SqlQuestion
@@ -137,7 +137,7 @@ class Stream(Question[PricedStream, StreamRelease]):
         return replace(Question.choice(self, size=size), year=())  # it is not asked again and again
 
     def _answered(
-        self, priced: PricedStream, *, key: str | None, purpose: str | None, tell: Callable[[str], object]
+        self, priced: PricedStream, *, key: str | None, purpose: str | None, tell: Tell
     ) -> StreamRelease:
         if key is not None:
             hint = "release() and advance() go on with it, and charge it once"

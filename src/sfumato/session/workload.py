@@ -16,7 +16,7 @@ Caps on what one person contributes hold for each question, as if it were asked 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ from sfumato.analysis.loss_measurement import main_part, priced_losses
 from sfumato.core.arguments import Number, budget_quantity, positive
 from sfumato.core.rules import UNITS, PureRule
 from sfumato.errors import InvalidArgument
-from sfumato.pipeline import Priced, unprotected_totals
+from sfumato.pipeline import PricedQuery
 from sfumato.plan.outline import labels
 from sfumato.release.workload_release import WorkloadRelease
 from sfumato.session.counting import counted
@@ -106,10 +106,10 @@ class Workload(Question[PricedBatch, WorkloadRelease]):
     def _settled(self, name: str, question: SqlQuestion) -> bool:
         return name in self.targets or question.epsilon is not None
 
-    def _together(self, found: Mapping[str, Priced]) -> PricedBatch:
+    def _together(self, found: Mapping[str, PricedQuery]) -> PricedBatch:
         return plan_batch(self.names, [found[name] for name in self.names], budget=self.database.terms)
 
-    def _alone(self, name: str, question: SqlQuestion) -> Priced:
+    def _alone(self, name: str, question: SqlQuestion) -> PricedQuery:
         """Return a question with the noise of its own epsilon, or the cheapest for its own error."""
         if name not in self.targets:
             return question.priced()
@@ -131,8 +131,8 @@ class Workload(Question[PricedBatch, WorkloadRelease]):
     # -- what the rest share ------------------------------------------------------------------
 
     def _divided(
-        self, rest: Mapping[str, SqlQuestion], found: Mapping[str, Priced], epsilon: Fraction | None
-    ) -> dict[str, Priced]:
+        self, rest: Mapping[str, SqlQuestion], found: Mapping[str, PricedQuery], epsilon: Fraction | None
+    ) -> dict[str, PricedQuery]:
         """Return the other questions with shares of what is left of the workload's epsilon.
 
         The shares are in the best proportions (`analysis.batches`). Measurements that are shared make
@@ -160,7 +160,7 @@ class Workload(Question[PricedBatch, WorkloadRelease]):
             for name, one in alone.items()
         }
         part = (1 - spent / allowed) / Fraction(sum(wishes.values()))
-        best: dict[str, Priced] = {}
+        best: dict[str, PricedQuery] = {}
         for _ in range(_ROUNDS):
             tried = {
                 name: self._at(one, epsilon, min(Fraction(1), _short(part * Fraction(wishes[name]))))
@@ -174,7 +174,7 @@ class Workload(Question[PricedBatch, WorkloadRelease]):
             part *= (allowed - spent) / max(cost - spent, allowed / 10**6) * Fraction(9999, 10000)
         return best
 
-    def _at(self, priced: Priced, epsilon: Fraction, part: Fraction) -> Priced:
+    def _at(self, priced: PricedQuery, epsilon: Fraction, part: Fraction) -> PricedQuery:
         """Return a question with the noise for a part of what the workload's epsilon allows."""
         terms, options = self.database.terms, priced.request.options
         costs = priced_parts(
@@ -188,14 +188,14 @@ class Workload(Question[PricedBatch, WorkloadRelease]):
         losses = priced_losses(priced.losses, terms, epsilon=epsilon, noise=options.noise, part=part)
         return replace(priced, costs=costs, losses=losses)
 
-    def _charge(self, found: Mapping[str, Priced]) -> Fraction:
+    def _charge(self, found: Mapping[str, PricedQuery]) -> Fraction:
         """Return what questions are charged together, in the currency of the budget's rule."""
         if not found:
             return Fraction(0)
         event = batch_event(list(found.values()))
         return Fraction(self.database.terms.rule.charge(event), UNITS)
 
-    def _dearest(self, found: Mapping[str, Priced]) -> str:
+    def _dearest(self, found: Mapping[str, PricedQuery]) -> str:
         first = sorted(found, key=lambda name: -found[name].epsilon)[:3]
         return ", ".join(f"`{name}` (epsilon {float(found[name].epsilon):.3g})" for name in first)
 
@@ -215,9 +215,6 @@ class Workload(Question[PricedBatch, WorkloadRelease]):
 
     def _size(self, size: float | None) -> float | None:
         return self.size if size is None else size
-
-    def _told(self, priced: PricedBatch, tell: Callable[[str], object]) -> PricedBatch:
-        return replace(priced, tell=tell)
 
     def _expected(self, priced: PricedBatch, size: float | None) -> tuple[ExpectedError, ...]:
         return tuple(
@@ -240,7 +237,7 @@ class Workload(Question[PricedBatch, WorkloadRelease]):
         alone = sum(rule.charge(one.event) for one in priced.questions) / max(1, self.database.terms.limit)
         measured = sum(len(one.cost.noises) for one in priced.shared)
         asked = sum(len(cost.noises) for one in priced.questions for cost in one.costs)
-        delta, unprotected = priced.delta_loss + priced.keys_delta, unprotected_totals(priced.all_boundings)
+        delta, unprotected = priced.delta, priced.unprotected
         return replace(
             found,
             head=(

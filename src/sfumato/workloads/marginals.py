@@ -16,9 +16,10 @@ combinations occur, and all else the engine found, is not released; tables are p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
@@ -31,7 +32,6 @@ from sfumato.analysis.noise_allocation import Item, calibrated
 from sfumato.backends import Backend
 from sfumato.backends.exact import ExactGroups
 from sfumato.catalog import Catalog
-from sfumato.catalog.canonical import fingerprint
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import FloatArray
 from sfumato.core.events import Composed, Event
@@ -39,7 +39,16 @@ from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.rules import PureRule, Rule
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.pipeline import bounded_queries, parts_of_request, refuse_huge
+from sfumato.pipeline import (
+    Look,
+    PricedAnswer,
+    Tell,
+    bounded_queries,
+    parts_of_request,
+    refuse_huge,
+    silent,
+    unprotected_totals,
+)
 from sfumato.plan.builder import table as rows_of
 from sfumato.plan.request import Options, Request
 from sfumato.plan.summaries import count
@@ -113,9 +122,11 @@ class MarginalWorkload:
         return replace(request, options=replace(options, keys="selected"), postprocessing=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedMarginals:
+@dataclass(frozen=True, kw_only=True)
+class PricedMarginals(PricedAnswer[Marginals]):
     """A workload of marginals whose cost is known: the noise of each residual."""
+
+    answer_type = Marginals
 
     workload: MarginalWorkload
     request: Request
@@ -126,7 +137,6 @@ class PricedMarginals:
     delta: Fraction
     basis: Basis
     parts: frozenset[str] | None = None
-    tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
 
     @property
     def plan(self) -> ResidualPlan:
@@ -134,16 +144,11 @@ class PricedMarginals:
         return self.workload.plan
 
     @property
-    def all_boundings(self) -> tuple[Bounding, ...]:
-        """What is computed: one question."""
-        return (self.bounding,)
+    def unprotected(self) -> tuple[str, ...]:
+        """What tables show exactly, because the policy declares it public."""
+        return unprotected_totals((self.bounding,))
 
-    @property
-    def keys_delta(self) -> Fraction:
-        """Nothing: no group is selected, and all cells are public."""
-        return Fraction(0)
-
-    @property
+    @cached_property
     def event(self) -> Event:
         """All residuals, as one batch. Theorem: see the module."""
         return Composed(
@@ -196,28 +201,15 @@ class PricedMarginals:
         events = [item.event(law) for item, law in zip(self._items(), laws, strict=True)]
         return sum((Fraction(rule.price(event)) for event in events), Fraction(0))
 
-    def fingerprint(self) -> str:
-        """Return a hash of what is asked and of what it costs."""
-        return fingerprint(
-            request=self.request,
-            unit=self.unit,
-            columns=self.workload.columns,
-            tables=self.workload.weights,
-            cost=self.cost_record(),
-        )
+    def asked(self) -> dict[str, Any]:
+        """Return what is asked and what it costs."""
+        workload = self.workload
+        return {**super().asked(), "columns": workload.columns, "tables": workload.weights}
 
-    def cost_record(self) -> dict[str, Any]:
-        """Return what the workload costs, as plain data."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "keys_delta": Fraction(0),
-            "events": [self.event.to_dict()],
-        }
-
-    def computed(self, backend: Backend, public: Mapping[str, Any]) -> Marginals:
+    def computed(self, look: Look) -> Marginals:
         """Return the noisy residuals, and with them all tables. It has to be paid for."""
-        measured = add_noise_to_queries(backend.run(self.bounding.query), self._residuals, self.laws)
+        residuals = partial(self._residuals, tell=look.tell)
+        measured = add_noise_to_queries(look.backend.run(self.bounding.query), residuals, self.laws)
         return Marginals(
             columns=self.workload.columns,
             weights=self.workload.weights,
@@ -230,12 +222,12 @@ class PricedMarginals:
             basis=self.basis,
         )
 
-    def _residuals(self, groups: ExactGroups) -> Iterator[npt.NDArray[Any]]:
+    def _residuals(self, groups: ExactGroups, tell: Tell = silent) -> Iterator[npt.NDArray[Any]]:
         [counts] = groups.measures.values()
         number = len(self.laws)  # a public one
         exact = measured_residuals(self.plan, _codes(self.workload.columns, groups), counts)
         for place, residual in enumerate(exact, 1):
-            self.tell(f"adding noise to residual {place:,} of {number:,}")
+            tell(f"adding noise to residual {place:,} of {number:,}")
             yield residual
 
     def _notes(self) -> tuple[str, ...]:
@@ -248,10 +240,6 @@ class PricedMarginals:
         if (most := _most_counted(self.bounding) * self.weight) > 1:
             notes.append(f"a unit counts with at most {float(most):g} rows; what is beyond is left out")
         return tuple(notes)
-
-    def read(self, stored: str) -> Marginals:
-        """Return the release that was stored as text."""
-        return Marginals.from_json(stored)
 
 
 def _codes(columns: Sequence[MarginalColumn], groups: ExactGroups) -> npt.NDArray[np.int64]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -27,7 +27,7 @@ from sfumato.learn.networks.modules import checked, multilayer, parameters, requ
 from sfumato.learn.networks.pricing import step_noise
 from sfumato.learn.networks.training import PricedNetwork, train
 from sfumato.learn.training import training_rows
-from sfumato.pipeline import refuse_huge
+from sfumato.pipeline import Tell, refuse_huge
 from sfumato.plan.builder import Frame
 from sfumato.session.progress import Progress
 
@@ -44,9 +44,9 @@ class _NetworkFit(FitQuestion[FittedNetwork]):
     """The fit of a network, which looks at the data in every step."""
 
     def _answered(
-        self, priced: PricedNetwork, *, key: str | None, purpose: str | None, tell: Callable[[str], object]
+        self, priced: PricedNetwork, *, key: str | None, purpose: str | None, tell: Tell
     ) -> FittedNetwork:
-        return train(replace(priced, tell=tell), key=key, purpose=purpose)
+        return train(priced, key=key, purpose=purpose, tell=tell)
 
 
 class NeuralNetwork(Estimator[FittedNetwork]):
