@@ -5,18 +5,23 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, ClassVar, Generic, NoReturn, Protocol, Self, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from sfumato.analysis.expected_error import ExpectedError
+from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray, Number, budget_quantity
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.learn.fit_question import FitQuestion
-from sfumato.learn.training import database_of
+from sfumato.learn.private_rows import PricedCandidate, database_of
 from sfumato.plan.builder import Frame
 from sfumato.session.price import Price
 from sfumato.session.progress import Progress
 
-__all__ = ["Estimator", "Predictor"]
+__all__ = ["Candidate", "ClassifierEstimator", "Estimator", "Predictor"]
 
 
 class Predictor(Protocol):
@@ -33,7 +38,13 @@ class Predictor(Protocol):
     def score(self, data: Any, labels: Any = None) -> float: ...
 
 
+class _ClassPredictor(Predictor, Protocol):
+    @property
+    def classes(self) -> tuple[Value, ...]: ...
+
+
 _Model = TypeVar("_Model", bound=Predictor)
+_Classifier = TypeVar("_Classifier", bound=_ClassPredictor)
 
 
 class Estimator(ABC, Generic[_Model]):
@@ -140,3 +151,20 @@ class Estimator(ABC, Generic[_Model]):
         """Spend: charge the budget once, and train. With a `key`, the same again gives the stored model."""
         self.release_ = self.question(table).release(key=key, purpose=purpose, progress=progress)
         return self
+
+
+class Candidate(Estimator[_Model]):
+    """An estimator of which several may be candidates of one choice: a training gets a share of the cost."""
+
+    @abstractmethod
+    def priced(self, table: Frame[Any], *, share: Fraction = Fraction(1)) -> PricedCandidate:
+        """Return the noise and the cost of a training, of which it gets a `share`. Free."""
+
+
+class ClassifierEstimator(Estimator[_Classifier]):
+    """An estimator that tells classes apart."""
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The values of the label, as an array."""
+        return np.array(self._fitted().classes)

@@ -51,6 +51,13 @@ class Descent:
     momentum: float = 0.9
     shrinkage: float | None = 0.0
 
+    def __str__(self) -> str:
+        shrinkage = "by noise" if self.shrinkage is None else f"{self.shrinkage:g}"
+        return (
+            f"steps {self.steps}, clip {self.clip:g}, rate {self.rate:g}, momentum {self.momentum:g},"
+            f" shrinkage {shrinkage}"
+        )
+
     def __post_init__(self) -> None:
         count(self.steps, "steps", most=10_000)
         for name in ("clip", "rate"):

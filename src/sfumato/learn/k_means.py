@@ -36,7 +36,7 @@ from sfumato.learn.base_estimator import Estimator
 from sfumato.learn.cluster_model import ClusterModel
 from sfumato.learn.features import Features, declared_features
 from sfumato.learn.gradients import SENSITIVITY, STEPS, EncodedRows, clipped_sum
-from sfumato.learn.training import PricedRows, TrainingRows, gaussian_budget, training_rows
+from sfumato.learn.private_rows import PricedRows, TrainingRows, gaussian_budget, training_rows
 from sfumato.pipeline import Look, PricedAnswer, Tell, refuse_huge, silent
 from sfumato.plan.builder import Frame
 from sfumato.release.noise import add_noise_in_steps

@@ -41,19 +41,18 @@ from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.uniform import uniform_below
 from sfumato.errors import InvalidArgument
-from sfumato.learn.additive import AdditiveClassifier, PricedAdditive
 from sfumato.learn.additive_model import AdditiveModel
-from sfumato.learn.estimator import LinearEstimator
+from sfumato.learn.base_estimator import Candidate
 from sfumato.learn.models import LinearModel
-from sfumato.learn.selected_model import GRID, SelectedModel
-from sfumato.learn.training import (
+from sfumato.learn.private_rows import (
     MOST_TRAININGS,
+    PricedCandidate,
     PricedRows,
-    PricedTraining,
     TrainingRows,
     database_of,
     training_rows,
 )
+from sfumato.learn.selected_model import GRID, SelectedModel
 from sfumato.pipeline import Look, PricedAnswer, Tell
 from sfumato.plan.builder import Frame
 from sfumato.release.noise import add_noise_in_steps, choose_by_score, hidden
@@ -63,8 +62,6 @@ __all__ = ["DividedRows", "ModelSelection", "PricedSelection", "score_sums", "se
 
 _REFIT, _SCORING = Fraction(1, 2), Fraction(1, 10)  # shares of the cost with all folds; trainings: the rest
 
-_Candidate = LinearEstimator | AdditiveClassifier
-_Training = PricedTraining | PricedAdditive
 _Model = LinearModel | AdditiveModel
 
 
@@ -115,8 +112,8 @@ class PricedSelection(PricedRows, PricedAnswer[SelectedModel]):
     answer_type = SelectedModel
 
     rows: TrainingRows
-    trainings: tuple[_Training, ...]
-    refits: tuple[_Training, ...]  # one of them is run, where all folds are held out
+    trainings: tuple[PricedCandidate, ...]
+    refits: tuple[PricedCandidate, ...]  # one of them is run, where all folds are held out
     folds: int
     laws: tuple[NoiseLaw, NoiseLaw]  # what the choice costs as much as, and the noise of the winner's score
     epsilon: Fraction
@@ -174,7 +171,7 @@ class PricedSelection(PricedRows, PricedAnswer[SelectedModel]):
         model = self.refits[winner].trained(exact) if self.refits else fitted[0][winner]
         return SelectedModel(
             winner=winner,
-            candidates=tuple(_named(one) for one in self.trainings),
+            candidates=tuple(one.described for one in self.trainings),
             model=replace(model, cost=self.cost_record()),
             measured=measured,
             law=self.laws[1],
@@ -206,23 +203,6 @@ class PricedSelection(PricedRows, PricedAnswer[SelectedModel]):
             "the score is that of the units held out; its interval covers the noise alone",
             *self.trainings[0].notes(),
         )
-
-
-def _named(training: _Training) -> str:
-    """Return what tells a candidate from others."""
-    if isinstance(training, PricedAdditive):
-        return str(training)
-    descent = training.descent
-    columns = ", ".join(one.name for one in training.features.columns)
-    if training.weights is not None:
-        columns += f"; weighted by {', '.join(one.name for one in training.weights.columns)}"
-    if descent is None:
-        return f"least squares on {columns}"
-    shrinkage = "by noise" if descent.shrinkage is None else f"{descent.shrinkage:g}"
-    return (
-        f"steps {descent.steps}, clip {descent.clip:g}, rate {descent.rate:g}, momentum {descent.momentum:g},"
-        f" shrinkage {shrinkage}; on {columns}"
-    )
 
 
 def _scoring_items() -> tuple[CellChoiceItem, Item]:
@@ -261,7 +241,7 @@ class ModelSelection(Question[PricedSelection, SelectedModel]):
     (True, [False, True])
     """
 
-    candidates: tuple[_Candidate, ...]
+    candidates: tuple[Candidate[Any], ...]
     table: Frame[Any]
     folds: int = 10
     all_folds: bool = False
@@ -321,7 +301,7 @@ def _laws(budget: PrivacyBudget, allowance: Fraction) -> tuple[NoiseLaw, NoiseLa
 
 
 def select_model(
-    candidates: Sequence[_Candidate],
+    candidates: Sequence[Candidate[Any]],
     table: Frame[Any],
     *,
     epsilon: Number,
@@ -343,7 +323,7 @@ def select_model(
     if not isinstance(candidates, Sequence):
         raise InvalidArgument("candidates are a list of estimators", place="candidates")
     several = tuple(candidates)
-    if len(several) < 2 or not all(isinstance(one, _Candidate) for one in several):
+    if len(several) < 2 or not all(isinstance(one, Candidate) for one in several):
         raise InvalidArgument(
             "a choice is among two linear, logistic or additive models at least",
             place="candidates",

@@ -9,27 +9,22 @@ from typing import Any
 
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument, SfumatoError
-from sfumato.learn.additive import AdditiveClassifier
+from sfumato.learn.base_estimator import ClassifierEstimator
 from sfumato.learn.fairness import Groups, cells_of, fairness_report, plan_fairness
-from sfumato.learn.logistic import LogisticRegression
-from sfumato.learn.networks import NeuralNetwork
+from sfumato.learn.private_rows import MOST_TRAININGS
 from sfumato.learn.sweep_report import SweepReport, SweepRun
-from sfumato.learn.training import MOST_TRAININGS
 from sfumato.plan.builder import Frame
 from sfumato.session.price import Price, price_together
 from sfumato.session.progress import Progress
 
-__all__ = ["ClassifierEstimator", "FairnessSweep", "fairness_sweep"]
-
-ClassifierEstimator = LogisticRegression | AdditiveClassifier | NeuralNetwork
-"""What can be trained at several epsilons, and tells classes apart."""
+__all__ = ["FairnessSweep", "fairness_sweep"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FairnessSweep:
     """Trainings and reports at several epsilons, with one price tag; nothing is spent until `release`."""
 
-    estimator: ClassifierEstimator
+    estimator: ClassifierEstimator[Any]
     frame: Frame[Any]
     groups: Groups
     epsilons: tuple[Fraction, ...]
@@ -93,7 +88,7 @@ class FairnessSweep:
 
 
 def fairness_sweep(
-    estimator: ClassifierEstimator,
+    estimator: ClassifierEstimator[Any],
     table: Frame[Any],
     *,
     groups: Groups,

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, cast
 
-import numpy as np
-
 from sfumato.core.arguments import (
     Number,
     budget_quantity,
@@ -17,7 +15,7 @@ from sfumato.core.arguments import (
     probability,
 )
 from sfumato.errors import InvalidArgument
-from sfumato.learn.base_estimator import Estimator
+from sfumato.learn.base_estimator import ClassifierEstimator
 from sfumato.learn.descent import moderate
 from sfumato.learn.features import declared_features, declared_label
 from sfumato.learn.fit_question import FitQuestion
@@ -26,7 +24,7 @@ from sfumato.learn.networks.fitted import FittedNetwork
 from sfumato.learn.networks.modules import checked, multilayer, parameters, require_torch
 from sfumato.learn.networks.pricing import step_noise
 from sfumato.learn.networks.training import PricedNetwork, train
-from sfumato.learn.training import training_rows
+from sfumato.learn.private_rows import training_rows
 from sfumato.pipeline import Tell, refuse_huge
 from sfumato.plan.builder import Frame
 from sfumato.session.progress import Progress
@@ -49,7 +47,7 @@ class _NetworkFit(FitQuestion[FittedNetwork]):
         return train(priced, key=key, purpose=purpose, tell=tell)
 
 
-class NeuralNetwork(Estimator[FittedNetwork]):
+class NeuralNetwork(ClassifierEstimator[FittedNetwork]):
     """A classifier trained by noisy gradient descent on random samples of people (DP-SGD, with Adam).
 
     Each of `steps` samples every person with probability `sampling`, clips what each of them says to the norm
@@ -179,7 +177,7 @@ class NeuralNetwork(Estimator[FittedNetwork]):
         With a `key`, the same again goes on from the last checkpoint of a training that was interrupted, or
         gives the stored network, free. Progress shows steps and what they cost, and never how well they do.
         """
-        return Estimator.fit(self, table, key=key, purpose=purpose, progress=progress)
+        return ClassifierEstimator.fit(self, table, key=key, purpose=purpose, progress=progress)
 
     # -- what was fitted ----------------------------------------------------------------------
 
@@ -187,8 +185,3 @@ class NeuralNetwork(Estimator[FittedNetwork]):
     def module_(self) -> Module:
         """The trained module: a copy of the one that was given."""
         return cast("Module", self._fitted().module)
-
-    @property
-    def classes_(self) -> Any:
-        """The values of the label, as an array."""
-        return np.array(self._fitted().classes)

@@ -22,7 +22,7 @@ from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.rules import UNITS, RenyiRule, Rule
 from sfumato.core.search import bracket, smallest
 from sfumato.errors import Unsupported
-from sfumato.learn.training import gaussian_budget
+from sfumato.learn.private_rows import gaussian_budget
 
 __all__ = ["Charged", "StepNoise", "step_noise"]
 
