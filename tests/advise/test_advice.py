@@ -354,7 +354,7 @@ def test_the_cheapest_epsilon_of_a_stream_is_for_its_worst_period(db, stream):
     advice = stream.advise(error=100)
 
     def worst(epsilon: Fraction) -> float:
-        priced = replace(stream, question=replace(stream.question, epsilon=epsilon)).priced()
+        priced = stream.priced(epsilon)
         [(name, law)] = priced.laws.items()
         column = np.array(priced.factorisation.coefficients) / 2**24
         c = np.array([[column[i - j] if i >= j else 0.0 for j in range(30)] for i in range(30)])

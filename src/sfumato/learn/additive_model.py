@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.learn.classifier import Classifier
 from sfumato.learn.features import Features, ModelColumn, public_column
 from sfumato.learn.gradients import probabilities
 from sfumato.release.storage import decode, dump, encode, load
@@ -44,7 +44,7 @@ def cells_of(features: Features, encoded: npt.NDArray[Any], bins: int) -> list[n
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AdditiveModel(Classifier):
+class AdditiveModel:
     """An additive model of a label with two values: `effects` has a number for each cell of each column.
 
     The cells of a number are `bins` of equal width between its bounds. The first cell of a column with listed
@@ -74,6 +74,11 @@ class AdditiveModel(Classifier):
             or not all(np.isfinite(one).all() for one in self.effects)
         ):
             raise InvalidArgument("these are not the effects of an additive model", place="effects")
+
+    @property
+    def classes(self) -> tuple[Value, ...]:
+        """The two values of the label."""
+        return self.label.values
 
     @property
     def objective(self) -> str:

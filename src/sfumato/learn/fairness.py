@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,16 +21,19 @@ import numpy.typing as npt
 from sfumato.analysis.expected_error import ExpectedError
 from sfumato.analysis.noise_allocation import Item, calibrated
 from sfumato.backends import UnitRows
+from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray, Number, budget_quantity
 from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.mechanism import confidence
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import InvalidArgument
-from sfumato.learn.classifier import Classifier
+from sfumato.learn.additive_model import AdditiveModel
 from sfumato.learn.fairness_cells import GRID, FairnessCells, Subgroups
 from sfumato.learn.fairness_release import FairnessReport
 from sfumato.learn.features import Features, ModelColumn, declared_label
+from sfumato.learn.models import LinearModel
+from sfumato.learn.networks.fitted import FittedNetwork
 from sfumato.learn.private_rows import PricedRows, TrainingRows, database_of, gaussian_budget, training_rows
 from sfumato.pipeline import Look, PricedAnswer, refuse_huge
 from sfumato.plan.builder import Frame
@@ -38,6 +41,7 @@ from sfumato.release.noise import add_noise_in_steps
 from sfumato.session.question import Question
 
 __all__ = [
+    "Classifier",
     "FairnessQuestion",
     "Groups",
     "PricedFairness",
@@ -54,11 +58,33 @@ Groups = Sequence[str | Sequence[str]]
 _SIZES = (100, 1_000, 10_000)  # of groups, whose errors are forecast
 
 
+class Classifier(Protocol):
+    """A published model that is applied to encoded rows: what it says of a row depends on that row alone."""
+
+    @property
+    def features(self) -> Features: ...
+
+    @property
+    def label(self) -> ModelColumn: ...
+
+    @property
+    def classes(self) -> tuple[Value, ...]: ...
+
+    @property
+    def cost(self) -> Mapping[str, Any]: ...
+
+    def probabilities_of(self, encoded: npt.NDArray[Any]) -> FloatArray: ...
+
+    def predict_proba(self, data: Any) -> FloatArray: ...
+
+    def to_json(self) -> str: ...
+
+
 def released(model: Any) -> Classifier:
     """Return the published model of a fitted estimator or of a choice, or the one that was given."""
     found = getattr(model, "release_", model)
     found = getattr(found, "model", found)
-    if not isinstance(found, Classifier) or len(found.classes) < 2:
+    if not isinstance(found, AdditiveModel | FittedNetwork | LinearModel) or len(found.classes) < 2:
         raise InvalidArgument(
             "a fairness report is about a fitted model of classes",
             place="model",

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.learn.classifier import Classifier
 from sfumato.learn.features import Features, ModelColumn, public_column
 from sfumato.learn.gradients import probabilities
 from sfumato.learn.moments import units_noise
@@ -23,7 +23,7 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LinearModel(Classifier):
+class LinearModel:
     """A published linear model: a parameter for each feature and class, and of the constant 1 at the end.
 
     `objective` is "logistic" (one column of parameters, for the second of two classes), "softmax" (one for
@@ -60,6 +60,11 @@ class LinearModel(Classifier):
             or not np.isfinite(self.parameters).all()
         ):
             raise InvalidArgument("these are not the parameters of a linear model", place="parameters")
+
+    @property
+    def classes(self) -> tuple[Value, ...]:
+        """The values that the label may have."""
+        return self.label.values
 
     def units_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the (low, high) that covers how many units there were, with probability `level`."""

@@ -58,7 +58,7 @@ class Stream(Question[PricedStream, StreamRelease]):
     """
 
     name: str
-    question: SqlQuestion  # of one period
+    question: SqlQuestion  # of one period; its epsilon is that of the stream
     by: str
     periods: Periods
     participation: Participation
@@ -303,7 +303,7 @@ def stream_of(
         database=database,
         epsilon=asked.epsilon,
         name=name,
-        question=replace(asked, purpose=purpose),
+        question=replace(asked, epsilon=None),
         by=by,
         periods=_periods(every, moment(start, "start"), horizon, design),
         participation=participation or Participation(),

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.learn.classifier import Classifier
 from sfumato.learn.features import Features, ModelColumn, public_column
 from sfumato.learn.networks.module_state import is_stateless, refuse_state
 from sfumato.learn.networks.modules import Parameters, architecture, multilayer, require_torch, set_parameters
@@ -29,7 +29,7 @@ _BLOCK = 64  # rows that go through the module at once, always as many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FittedNetwork(Classifier):
+class FittedNetwork:
     """A published network: its parameters, and what they are parameters of.
 
     `hidden` are the sizes of the layers of the built-in network; None: it is a module of the user's, which
@@ -57,6 +57,11 @@ class FittedNetwork(Classifier):
     receipt: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     module: Any = field(default=None, repr=False)  # with these parameters; not stored
+
+    @property
+    def classes(self) -> tuple[Value, ...]:
+        """The values that the label may have."""
+        return self.label.values
 
     def with_module(self, module: Module) -> FittedNetwork:
         """Return this network with its module, which gets the parameters; refuse another module.
