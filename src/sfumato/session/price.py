@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ class Price:
 
     `errors` are pairs of a column and its error; of a workload the question comes first. `head` is said
     before the errors, the share of the budget unless a kind of question has its own words, and `foot` after
-    them. `facts` are more numbers of one kind of question, by name.
+    them. `facts` are the numbers of its record, where a kind has its own.
     """
 
     epsilon: Fraction
@@ -41,7 +41,7 @@ class Price:
     refusal: BudgetExceeded | None = None
     head: tuple[str, ...] = ()
     foot: tuple[str, ...] = ("nothing was spent",)
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())
@@ -83,15 +83,15 @@ class Price:
         """Return the price as plain data."""
         several = any(len(one) == len(_COLUMNS) for one in self.errors)
         named = [dict(zip(_COLUMNS, one, strict=False)) for one in self.errors]
-        return {
+        found = {
             "epsilon": float(self.epsilon),
             "keys_delta": float(self.keys_delta),
             "share_of_budget": self.share,
             "times": self.times,
             "errors": named if several else {one[0]: one[-1] for one in self.errors},
             "notes": list(self.notes),
-            **self.facts,
         }
+        return found if self.facts is None else {**self.facts, "errors": found["errors"]}
 
 
 def _cells(texts: Iterable[str], tag: str) -> str:

@@ -251,7 +251,9 @@ class Workload(Question[PricedBatch, WorkloadRelease]):
                 "nothing is spent until .release()",
             ),
             facts={
+                "epsilon": float(found.epsilon),
                 "delta": float(delta),
+                "share_of_budget": found.share,
                 "share_one_by_one": alone,
                 "measured": measured,
                 "asked": asked,
