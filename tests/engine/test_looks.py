@@ -123,6 +123,19 @@ def test_all_steps_have_to_fit_before_the_first_is_taken(db: Database) -> None:
     assert db.ledger.history() == ()
 
 
+def test_a_budget_with_other_neighbours_is_refused_before_the_charge(db: Database) -> None:
+    class Replacing:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(db.ledger, name)
+
+        def replace_one(self, unit: str) -> bool:
+            return True
+
+    with pytest.raises(LedgerError) as refusal, begun(db, ledger=Replacing()):
+        raise AssertionError
+    assert refusal.value.code == "SF605" and db.ledger.history() == ()
+
+
 def test_an_engine_that_fails_burns_its_step_and_the_next_goes_on(db: Database) -> None:
     class Failing:
         def __getattr__(self, name: str) -> Any:

@@ -13,7 +13,7 @@ import sfumato as sf
 from sfumato.continual.pricing import PricedStream
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.learn.networks.training import PricedNetwork
-from sfumato.learn.selection import PricedSelection
+from sfumato.learn.priced_selection import PricedSelection
 from sfumato.pipeline import Priced, PricedAnswer, PricedQuery, priced_query
 from sfumato.session import Database
 from sfumato.workloads.batch import PricedBatch

@@ -121,7 +121,7 @@ class PricedStream(Priced):
         """The delta of that epsilon."""
         return self.question.delta
 
-    @property
+    @cached_property
     def laws(self) -> Mapping[str, GaussianNoise]:
         """The law of z of each measure, in steps of the first period."""
         found = {noise.measure: noise.law for noise in self.cost.noises}
@@ -147,7 +147,7 @@ class PricedStream(Priced):
             noises.append(replace(noise, law=GaussianNoise(shortened(variance + _WHOLE_UNITS))))
         return replace(self.cost, noises=tuple(noises))
 
-    @property
+    @cached_property
     def names(self) -> Mapping[str, str]:
         """What the question calls columns of its noisy table."""
         shown = {column: name for name, column in shown_columns(self.request).items()}
@@ -168,7 +168,7 @@ class PricedStream(Priced):
         """The number by which keys are selected: a measure, or "" where it is none."""
         return "" if self.rule is None else self.rule.measure or ""
 
-    @property
+    @cached_property
     def numbers(self) -> Mapping[str, GaussianNoise]:
         """The law of z of each number of a key: of its measures, and of what it is selected by."""
         found = dict(self.laws)
@@ -176,7 +176,7 @@ class PricedStream(Priced):
             found[""] = self.rule.law
         return found
 
-    @property
+    @cached_property
     def shown_if(self) -> str | None:
         """What must hold of a key that nobody declared before it is shown, in words."""
         if self.rule is None:
@@ -194,7 +194,7 @@ class PricedStream(Priced):
             f" {first:,} in the first {periods.every} and {last:,} in number {periods.planned:,}"
         )
 
-    @property
+    @cached_property
     def groups(self) -> int:
         """How many groups are shown in each period."""
         declared = self.bounding.query.declared

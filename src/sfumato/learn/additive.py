@@ -23,12 +23,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.noise_allocation import Item, calibrated
 from sfumato.backends import Exact, UnitRows
 from sfumato.core.arguments import FloatArray, Number, budget_quantity, count
-from sfumato.core.events import Composed, Event
+from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.noise_allocation import least_noise
 from sfumato.core.noise_law import NoiseLaw
+from sfumato.core.vector_noise import VectorNoise, event_of_vectors
 from sfumato.errors import InvalidArgument
 from sfumato.learn.additive_model import AdditiveModel, cells_of, number_of_cells
 from sfumato.learn.base_estimator import Candidate, ClassifierEstimator
@@ -78,8 +79,7 @@ class PricedAdditive(PricedCandidate, PricedAnswer[AdditiveModel]):
     @cached_property
     def event(self) -> Event:
         """Counts and all sums, as one batch. Theorem: see the module."""
-        items = _items(len(self.features.columns), self.rounds)
-        return Composed(events=tuple(item.event(law) for item, law in zip(items, self.laws, strict=True)))
+        return event_of_vectors(_vectors(len(self.features.columns), self.rounds), self.laws)
 
     @property
     def step_laws(self) -> tuple[NoiseLaw, ...]:
@@ -177,24 +177,11 @@ def _summed(cells: npt.NDArray[np.int64], values: FloatArray, number: int) -> np
     return np.bincount(cells, weights=values, minlength=number).astype(np.int64)
 
 
-def _items(columns: int, rounds: int) -> tuple[Item, Item]:
+def _vectors(columns: int, rounds: int) -> tuple[VectorNoise, VectorNoise]:
     """Return what gets noise: the counts of all columns, and the sums of one column as often as there are."""
-    counts, sums = (
-        Item(
-            measure=None,
-            grouping_set=0,
-            sensitivity=1,
-            weight=Fraction(1),
-            shifts=((1, square * GRID**2),),
-            levels=levels,
-            norm=True,
-        ).with_share(share, GaussianNoise, pure=False)
-        for share, square, levels in (
-            (_COUNTS_SHARE, columns, 1),
-            (1 - _COUNTS_SHARE, 1, rounds * columns),
-        )
-    )
-    return counts, sums
+    counts = VectorNoise(l2_squared=columns * GRID**2)
+    sums = VectorNoise(l2_squared=GRID**2, times=rounds * columns)
+    return counts.with_share(_COUNTS_SHARE), sums.with_share(1 - _COUNTS_SHARE)
 
 
 class AdditiveClassifier(ClassifierEstimator[AdditiveModel], Candidate[AdditiveModel]):
@@ -252,8 +239,8 @@ class AdditiveClassifier(ClassifierEstimator[AdditiveModel], Candidate[AdditiveM
         rows = training_rows(table, features.columns, labels=(label,))
         budget = rows.database.terms
         gaussian_budget(budget, "an additive model")
-        items = _items(len(features.columns), rounds)
-        counts, sums = calibrated(GaussianNoise, items, budget, budget.allowance(epsilon) * share).laws
+        vectors = _vectors(len(features.columns), rounds)
+        counts, sums = least_noise(GaussianNoise, vectors, budget, budget.allowance(epsilon) * share)
         return PricedAdditive(
             rows=rows,
             features=features,

@@ -19,14 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.expected_error import ExpectedError
-from sfumato.analysis.noise_allocation import Item, calibrated
 from sfumato.backends import UnitRows
 from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray, Number, budget_quantity
 from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.mechanism import confidence
+from sfumato.core.noise_allocation import least_noise
 from sfumato.core.noise_law import NoiseLaw
+from sfumato.core.vector_noise import VectorNoise
 from sfumato.errors import InvalidArgument
 from sfumato.learn.additive_model import AdditiveModel
 from sfumato.learn.fairness_cells import GRID, FairnessCells, Subgroups
@@ -111,7 +112,7 @@ class PricedFairness(PricedRows, PricedAnswer[FairnessReport]):
     @cached_property
     def event(self) -> Event:
         """All cells, as one vector. Theorem: see `fairness_cells`."""
-        return _item(self.cells).event(self.law)
+        return VectorNoise(l2_squared=self.cells.l2_squared).event(self.law)
 
     def asked(self) -> dict[str, Any]:
         """Return what is asked and what it costs."""
@@ -297,7 +298,8 @@ def plan_fairness(
     refuse_huge(asked)
     if model is not None:  # one that lacks its module is refused while that is free
         model.probabilities_of(np.zeros((0, features.width), dtype=np.float32))
-    [law] = calibrated(GaussianNoise, (_item(cells),), budget, budget.allowance(asked)).laws
+    vector = VectorNoise(l2_squared=cells.l2_squared)
+    [law] = least_noise(GaussianNoise, [vector], budget, budget.allowance(asked))
     return PricedFairness(
         rows=rows,
         cells=cells,
@@ -308,12 +310,6 @@ def plan_fairness(
         level=level,
         model=model,
     )
-
-
-def _item(cells: FairnessCells) -> Item:
-    """Return what gets noise: one vector, of whose shifts the norm is known."""
-    shifts = ((1, cells.l2_squared),)
-    return Item(measure=None, grouping_set=0, sensitivity=1, weight=Fraction(1), shifts=shifts, norm=True)
 
 
 def model_named(model: Classifier) -> str:

@@ -24,13 +24,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.expected_error import ExpectedError
-from sfumato.analysis.noise_allocation import Item, calibrated
 from sfumato.backends import UnitRows
 from sfumato.core.arguments import FloatArray, Number, budget_quantity, count
 from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.noise_allocation import least_noise
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.uniform import uniform_below
+from sfumato.core.vector_noise import VectorNoise
 from sfumato.errors import InvalidArgument
 from sfumato.learn.base_estimator import Estimator
 from sfumato.learn.cluster_model import ClusterModel
@@ -78,7 +79,7 @@ class PricedClusters(PricedRows, PricedAnswer[ClusterModel]):
     @cached_property
     def event(self) -> Event:
         """All rounds. Theorem: see the module."""
-        return _item(self.rounds).event(self.law)
+        return _vectors(self.rounds).event(self.law)
 
     @property
     def clip(self) -> float:
@@ -145,16 +146,9 @@ class PricedClusters(PricedRows, PricedAnswer[ClusterModel]):
         return np.asarray((2 * signs - 1) * _BESIDE, dtype=np.float64)
 
 
-def _item(rounds: int) -> Item:
-    return Item(
-        measure=None,
-        grouping_set=0,
-        sensitivity=1,
-        weight=Fraction(1),
-        shifts=((1, SENSITIVITY**2),),
-        levels=rounds,
-        norm=True,
-    )
+def _vectors(rounds: int) -> VectorNoise:
+    """Return what gets noise: counts and sums, once a round."""
+    return VectorNoise(l2_squared=SENSITIVITY**2, times=rounds)
 
 
 class KMeans(Estimator[ClusterModel]):
@@ -200,7 +194,7 @@ class KMeans(Estimator[ClusterModel]):
         rows = training_rows(table, features.columns)
         budget = rows.database.terms
         gaussian_budget(budget, "k-means")
-        [law] = calibrated(GaussianNoise, (_item(rounds),), budget, budget.allowance(epsilon)).laws
+        [law] = least_noise(GaussianNoise, [_vectors(rounds)], budget, budget.allowance(epsilon))
         return PricedClusters(
             rows=rows,
             features=features,

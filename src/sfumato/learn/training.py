@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.noise_allocation import Item, calibrated
 from sfumato.backends import Exact, UnitRows
-from sfumato.core.events import Composed, Event
+from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.noise_allocation import least_noise
 from sfumato.core.noise_law import NoiseLaw
+from sfumato.core.vector_noise import VectorNoise, event_of_vectors
 from sfumato.learn.descent import Descent, DescentState
 from sfumato.learn.features import Features, ModelColumn
 from sfumato.learn.gradients import (
@@ -89,8 +90,7 @@ class PricedTraining(PricedCandidate, PricedAnswer[LinearModel]):
     @cached_property
     def event(self) -> Event:
         """Moments and all gradients, as one batch. Theorem: see the module."""
-        items = _items(self.measured, self.descent)
-        return Composed(events=tuple(item.event(law) for item, law in zip(items, self.laws, strict=True)))
+        return event_of_vectors(_vectors(self.measured, self.descent), self.laws)
 
     def asked(self) -> dict[str, Any]:
         """Return what is asked and what it costs."""
@@ -219,23 +219,14 @@ class TrainingState:
     label_scale: float = 1.0
 
 
-def _items(features: Features, descent: Descent | None) -> tuple[Item, ...]:
+def _vectors(features: Features, descent: Descent | None) -> tuple[VectorNoise, VectorNoise]:
     """Return what gets noise: moments, and gradients as often as there are steps, or the second moments."""
-    shares = (_MOMENTS_SHARE, 1 - _MOMENTS_SHARE)
-    second, steps = (SECOND_MOMENTS_SQUARED, 1) if descent is None else (SENSITIVITY**2, descent.steps)
-    squares = (moment_norm_squared(features), second)
-    return tuple(
-        Item(
-            measure=None,
-            grouping_set=0,
-            sensitivity=1,
-            weight=Fraction(1),
-            shifts=((1, square),),
-            levels=levels,
-            norm=True,
-        ).with_share(share, GaussianNoise, pure=False)
-        for share, square, levels in zip(shares, squares, (1, steps), strict=True)
-    )
+    moments = VectorNoise(l2_squared=moment_norm_squared(features))
+    if descent is None:
+        rest = VectorNoise(l2_squared=SECOND_MOMENTS_SQUARED)
+    else:
+        rest = VectorNoise(l2_squared=SENSITIVITY**2, times=descent.steps)
+    return moments.with_share(_MOMENTS_SHARE), rest.with_share(1 - _MOMENTS_SHARE)
 
 
 def plan_training(
@@ -268,6 +259,6 @@ def plan_training(
         delta=budget.delta_loss,
         weights=weights,
     )
-    items = _items(priced.measured, descent)
-    moments, gradients = calibrated(GaussianNoise, items, budget, budget.allowance(epsilon) * share).laws
+    vectors = _vectors(priced.measured, descent)
+    moments, gradients = least_noise(GaussianNoise, vectors, budget, budget.allowance(epsilon) * share)
     return replace(priced, laws=(moments, gradients))

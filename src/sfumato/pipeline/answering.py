@@ -27,6 +27,7 @@ __all__ = [
     "looked",
     "parts_charged",
     "public_tables",
+    "refuse_unready",
     "reserved",
 ]
 
@@ -140,16 +141,21 @@ def public_tables(request: Request, backend: Backend) -> dict[str, Any]:
 def before_charge(priced: Priced, catalog: Catalog, ledger: Ledger, backend: Backend) -> dict[str, Any]:
     """Refuse what cannot be answered while it is still free; return the public tables."""
     admit(priced, catalog.policy)
-    if ledger.replace_one(priced.unit):
+    refuse_unready(priced.unit, ledger, backend)
+    return public_tables(priced.request, backend)
+
+
+def refuse_unready(unit: str, ledger: Ledger, backend: Backend) -> None:
+    """Refuse a budget whose neighbours are not those of prices, and an engine that has stopped."""
+    if ledger.replace_one(unit):
         raise LedgerError(
-            f"the budget of unit `{priced.unit}` protects against a unit that is replaced, and questions are "
+            f"the budget of unit `{unit}` protects against a unit that is replaced, and questions are "
             "priced for one that is added or removed",
             code="SF605",
             place="unit",
             hints=("keep a budget for questions in a ledger of its own, registered without replace_one",),
         )
     backend.data_version()  # refuses an engine that has stopped
-    return public_tables(priced.request, backend)
 
 
 def reserved(

@@ -14,7 +14,7 @@ from sfumato.catalog.canonical import fingerprint
 from sfumato.core.events import Composed
 from sfumato.errors import InvalidArgument
 from sfumato.ledger import Ledger, Owner, Reservation
-from sfumato.pipeline.answering import before_charge, looked, reserved
+from sfumato.pipeline.answering import before_charge, looked, refuse_unready, reserved
 from sfumato.pipeline.priced import Look, LookCost, Priced, PricedAnswer, Published
 
 __all__ = [
@@ -89,6 +89,7 @@ def several_looks(
     declared = tuple(looks)
     if not declared:
         raise InvalidArgument("several looks are one at least", place="looks")
+    refuse_unready(unit, ledger, backend)
     costs = [[look.event.to_dict(), look.keys_delta] for look in declared]
     with ledger.reserve(
         unit,

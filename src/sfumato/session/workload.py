@@ -76,8 +76,7 @@ class Workload(Question[PricedBatch, WorkloadRelease]):
     @property
     def called(self) -> str:
         """What advice calls it."""
-        many = len(self.names)
-        return f"the workload of {many} question{'' if many == 1 else 's'}"
+        return f"the workload of {len(self.names)} question{'' if len(self.names) == 1 else 's'}"
 
     def _plan(self, epsilon: Fraction | None) -> PricedBatch:
         """Return what is measured, with what noise, and what all of it costs."""

@@ -28,16 +28,17 @@ import numpy.typing as npt
 
 from sfumato.analysis.basis import Basis, PlanHashes
 from sfumato.analysis.bounded import Bounding
-from sfumato.analysis.noise_allocation import Item, calibrated
 from sfumato.backends import Backend
 from sfumato.backends.exact import ExactGroups
 from sfumato.catalog import Catalog
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import FloatArray
-from sfumato.core.events import Composed, Event
+from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.noise_allocation import least_noise
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.rules import PureRule, Rule
+from sfumato.core.vector_noise import VectorNoise, event_of_vectors
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.pipeline import (
     Look,
@@ -151,12 +152,10 @@ class PricedMarginals(PricedAnswer[Marginals]):
     @cached_property
     def event(self) -> Event:
         """All residuals, as one batch. Theorem: see the module."""
-        return Composed(
-            events=tuple(item.event(law) for item, law in zip(self._items(), self.laws, strict=True))
-        )
+        return event_of_vectors(self._vectors(), self.laws)
 
-    def _items(self) -> tuple[Item, ...]:
-        return _items(self.plan, _most_counted(self.bounding))
+    def _vectors(self) -> tuple[VectorNoise, ...]:
+        return _vectors(self.plan, _most_counted(self.bounding))
 
     @property
     def weight(self) -> Fraction:
@@ -198,7 +197,7 @@ class PricedMarginals(PricedAnswer[Marginals]):
     def price(self, rule: Rule, *, wider: float = 1.0) -> Fraction:
         """Return what residuals cost in the currency of a rule, with noise of `wider` times the variance."""
         laws = [GaussianNoise(law.parameter * Fraction(wider)) for law in self.laws]
-        events = [item.event(law) for item, law in zip(self._items(), laws, strict=True)]
+        events = [vector.event(law) for vector, law in zip(self._vectors(), laws, strict=True)]
         return sum((Fraction(rule.price(event)) for event in events), Fraction(0))
 
     def asked(self) -> dict[str, Any]:
@@ -264,18 +263,11 @@ def _most_counted(bounding: Bounding) -> int:
     return min(most, math.ceil(Fraction(measure.sensitivity * query.max_total, query.max_rows)))
 
 
-def _items(plan: ResidualPlan, most: int) -> tuple[Item, ...]:
-    """Return what gets noise: one item per residual, of whose shifts only the norm is known."""
+def _vectors(plan: ResidualPlan, most: int) -> tuple[VectorNoise, ...]:
+    """Return what gets noise: the integers of each residual. Theorem: see the module."""
+    weights = zip(plan.objective.tolist(), plan.sensitivities_squared, strict=True)
     return tuple(
-        Item(
-            measure=None,
-            grouping_set=0,
-            sensitivity=1,
-            weight=Fraction(weight),
-            shifts=((1, most**2 * squared),),
-            norm=True,
-        )
-        for weight, squared in zip(plan.objective.tolist(), plan.sensitivities_squared, strict=True)
+        VectorNoise(l2_squared=most**2 * squared, importance=Fraction(weight)) for weight, squared in weights
     )
 
 
@@ -324,15 +316,15 @@ def plan_marginals(
     request = workload.request(catalog, options)
     unit, [bounding] = bounded_queries(request, catalog, backend)
     bounding = replace(bounding, query=replace(bounding.query, members=False))
-    items = _items(workload.plan, _most_counted(bounding))
-    treated = calibrated(GaussianNoise, items, budget, budget.allowance(epsilon))
+    vectors = _vectors(workload.plan, _most_counted(bounding))
+    laws = least_noise(GaussianNoise, vectors, budget, budget.allowance(epsilon))
     backend.check(bounding.query)
     return PricedMarginals(
         workload=workload,
         request=request,
         unit=unit,
         bounding=bounding,
-        laws=treated.laws,
+        laws=laws,
         epsilon=epsilon,
         delta=budget.delta_loss,
         basis=_basis(workload, bounding, catalog, options, backend),
