@@ -12,7 +12,7 @@ from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from sfumato.release import Release
-    from sfumato.session import Question
+    from sfumato.session import SqlQuestion
 
 __all__ = ["bounds", "caps"]
 
@@ -70,7 +70,6 @@ def caps(
 def _estimated(what: str, options: EstimateOptions, *, example: str, **asked: Any) -> Release | None:
     """Ask for bounds or caps, and release them; with `dry_run`, show the price and return None."""
     from sfumato.cli.project import open_tables
-    from sfumato.session.price import price_of
 
     if options.epsilon is None:
         raise InvalidArgument(
@@ -82,9 +81,9 @@ def _estimated(what: str, options: EstimateOptions, *, example: str, **asked: An
             ),
         )
     _, database = open_tables(options.project, analyst=options.analyst, free=options.dry_run)
-    question: Question = getattr(database, what)(epsilon=options.epsilon, **asked)
+    question: SqlQuestion = getattr(database, what)(epsilon=options.epsilon, **asked)
     if options.dry_run:
-        price = price_of(question)
+        price = question.price()
         say({"price": price.record()}, "\n".join(price.lines()), as_json=options.style is Plain.json)
         return None
     with working("charging, computing, adding noise"):

@@ -14,7 +14,7 @@ from sfumato.cli.screen import screen, working
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from sfumato.session import Database, Question
+    from sfumato.session import Database, SqlQuestion
 
 __all__ = [
     "explain",
@@ -62,14 +62,13 @@ def opened(project: str, analyst: str | None, options: AnswerOptions, *, free: b
     return open_tables(project, analyst=analyst, free=free)[1]
 
 
-def paid_for(question: Question, options: AnswerOptions, *, size: float | None = None) -> None:
+def paid_for(question: SqlQuestion, options: AnswerOptions, *, size: float | None = None) -> None:
     """Release a question and write its answer; with `dry_run`, show its price alone."""
     from sfumato.release.formats import rendered
-    from sfumato.session.price import price_of
 
     style, output = options.style.value, options.output
     if options.dry_run:
-        price = price_of(question, size=size)
+        price = question.price(size=size)
         text = json.dumps({"price": price.record()}) if style == "json" else "\n".join(price.lines())
         write(f"{text}\n".encode(), None, paid=False)
         if price.refusal is not None:
@@ -94,11 +93,10 @@ def shares_of(text: str) -> tuple[Decimal, ...]:
 def explain(asking: Asking, style: PlainOption = Plain.table) -> None:
     """Explain what one unit can change, the noise, the cost and the error. Free: asks nothing of the data."""
     from sfumato.cli.project import open_tables
-    from sfumato.session.price import price_of
 
     _, database = open_tables(asking.project, analyst=asking.analyst, free=not asking.free)
     question = _asked(asking, database)
-    price = price_of(question, size=asking.size)
+    price = question.price(size=asking.size)
     text = question.explain(size=asking.size)
     if style is Plain.json:
         write(f"{json.dumps({'price': price.record(), 'explanation': text})}\n".encode(), None, paid=False)
@@ -106,7 +104,7 @@ def explain(asking: Asking, style: PlainOption = Plain.table) -> None:
     write("\n".join([text, "", *price.lines(), ""]).encode(), None, paid=False)
 
 
-def _asked(asking: Asking, database: Database) -> Question:
+def _asked(asking: Asking, database: Database) -> SqlQuestion:
     """Return the question, at the epsilon that was given or follows from the error."""
     one_price(asking.epsilon, asking.error)
     question = database.sql(
@@ -134,7 +132,7 @@ def one_price(epsilon: float | None, error: float | None) -> None:
         raise InvalidArgument("give epsilon or an error, not both", place="--error")
 
 
-def with_price(question: Question, error: float | None, size: float | None = None) -> Question:
+def with_price(question: SqlQuestion, error: float | None, size: float | None = None) -> SqlQuestion:
     """Return a question at the epsilon that it has, or that follows from an error."""
     if error is not None and not question.free:
         return question.within(error, size=size)

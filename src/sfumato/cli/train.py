@@ -62,7 +62,7 @@ def train(
     """Train a model on a private table, and spend: the price is shown first. With --fairness, also report."""
     from sfumato.catalog import read_project
     from sfumato.cli.project import open_tables
-    from sfumato.learn.fairness import FairnessQuestion, cells_of, plan_fairness
+    from sfumato.learn.fairness import cells_of, fairness_report, plan_fairness
     from sfumato.session.price import price_together
 
     if options.epsilon is None:
@@ -118,9 +118,7 @@ def train(
         number = model.receipt["reservation"]
         text.append(f"the ledger keeps it: `sfumato ledger show {number} --format json`")
     if groups:
-        asked = FairnessQuestion(
-            model=model, frame=frame, groups=groups, epsilon=spent, bins=_BINS, level=_LEVEL
-        )
+        asked = fairness_report(model, frame, groups=groups, epsilon=spent, bins=_BINS, level=_LEVEL)
         with working("charging, applying the model, adding noise"):
             report = asked.release(key=None if key is None else f"{key} fairness", purpose=purpose)
         record["fairness"] = report.record()

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from sfumato.errors import QueryRefused
 
-__all__ = ["CALLS", "MOST_STEPS", "Steps", "limited", "spend"]
+__all__ = ["CALLS", "MOST_STEPS", "Steps", "limited", "spend", "steps_taken"]
 
 MOST_STEPS = 100_000
 """How many steps one question may take unless its owner says otherwise: about a second of a core."""
@@ -81,3 +81,9 @@ def spend(number: int = 1) -> None:
     steps = _COUNTED.get()
     if steps is not None:
         steps.spend(number)
+
+
+def steps_taken() -> int:
+    """Return how many steps of the question that is being priced were counted so far."""
+    steps = _COUNTED.get()
+    return 0 if steps is None else steps.taken
