@@ -1,4 +1,4 @@
-"""Blocks: what a section of a page is made of. Each is frozen data, and knows its HTML."""
+"""Blocks: what a section of a page is made of. Each is frozen data, and knows its HTML, text and Markdown."""
 
 from __future__ import annotations
 
@@ -10,11 +10,31 @@ from typing import Literal
 
 from sfumato.errors import InvalidArgument
 
-__all__ = ["BulletList", "CodeBlock", "Facts", "Flag", "Notice", "PageTable", "Paragraph", "SignatureLines"]
+__all__ = [
+    "BulletList",
+    "CodeBlock",
+    "Facts",
+    "Flag",
+    "Notes",
+    "Notice",
+    "PageTable",
+    "Paragraph",
+    "SignatureLines",
+    "markdown_text",
+]
 
 _NUMBER = re.compile(r"[-−+]?\d[\d.,]*(e[-+]?\d+)?%?(\s*[(±].*)?")
 _WORD = 24  # letters; a longer word is broken where it must be
 _WIDE = 4  # a table with so many columns does not fit a phone: there, each row becomes a card
+
+
+def markdown_text(text: str) -> str:
+    """Return a text as one line of Markdown, which does not end the cell of a table.
+
+    >>> markdown_text("a | b")
+    'a \\\\| b'
+    """
+    return text.replace("|", "\\|").replace("\n", " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +45,19 @@ class Paragraph:
     '<p>1 &lt; 2</p>'
     """
 
-    text: str
+    words: str
 
     def html(self) -> str:
         """Return the block as HTML."""
-        return f"<p>{escape(self.text)}</p>"
+        return f"<p>{escape(self.words)}</p>"
+
+    def text(self) -> str:
+        """Return the block as plain text."""
+        return self.words
+
+    def markdown(self) -> str:
+        """Return the block as Markdown."""
+        return markdown_text(self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +68,20 @@ class Notice:
     '<p class="notice good">PASSED.</p>'
     """
 
-    text: str
+    words: str
     tone: Literal["plain", "good", "bad"] = "plain"
 
     def html(self) -> str:
         """Return the block as HTML."""
-        return f'<p class="notice {self.tone}">{escape(self.text)}</p>'
+        return f'<p class="notice {self.tone}">{escape(self.words)}</p>'
+
+    def text(self) -> str:
+        """Return the block as plain text."""
+        return self.words
+
+    def markdown(self) -> str:
+        """Return the block as Markdown."""
+        return f"**{markdown_text(self.words)}**"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +97,37 @@ class BulletList:
     def html(self) -> str:
         """Return the block as HTML."""
         return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in self.texts)}</ul>"
+
+    def text(self) -> str:
+        """Return the block as plain text, a line each."""
+        return "\n".join(f"  {text}" for text in self.texts)
+
+    def markdown(self) -> str:
+        """Return the block as Markdown."""
+        return "\n".join(f"- {markdown_text(text)}" for text in self.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What a reader has to know of the block above: a line each, in small letters.
+
+    >>> Notes(("± covers 95%",)).text()
+    '-- ± covers 95%'
+    """
+
+    texts: tuple[str, ...]
+
+    def html(self) -> str:
+        """Return the block as HTML."""
+        return "".join(f"<div><small>{escape(text)}</small></div>" for text in self.texts)
+
+    def text(self) -> str:
+        """Return the block as plain text."""
+        return "\n".join(f"-- {text}" for text in self.texts)
+
+    def markdown(self) -> str:
+        """Return the block as Markdown."""
+        return BulletList(self.texts).markdown()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +147,14 @@ class Facts:
         )
         return f"<dl>{lines}</dl>" if lines else ""
 
+    def text(self) -> str:
+        """Return the block as plain text, a line each."""
+        return "\n".join(f"  {name}: {text}" for name, text in self.pairs)
+
+    def markdown(self) -> str:
+        """Return the block as Markdown."""
+        return BulletList(tuple(f"{name}: {text}" for name, text in self.pairs)).markdown()
+
 
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
@@ -89,11 +164,19 @@ class CodeBlock:
     '<pre>SELECT 1</pre>'
     """
 
-    text: str
+    words: str
 
     def html(self) -> str:
         """Return the block as HTML."""
-        return f"<pre>{escape(self.text)}</pre>"
+        return f"<pre>{escape(self.words)}</pre>"
+
+    def text(self) -> str:
+        """Return the block as plain text."""
+        return self.words
+
+    def markdown(self) -> str:
+        """Return the block as Markdown: its lines are indented, so that no line of the text ends it."""
+        return "\n".join(f"    {line}" for line in self.words.splitlines())
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,23 +189,33 @@ class Flag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageTable:
-    """A table of texts; the first cell of a row names the row. Columns of numbers are aligned by themselves.
+    """A table of texts; the first cell of a row names the row, and may have no head.
+
+    `sides` has a letter for each column, l or r, and says where its cells are aligned. Without it, HTML aligns
+    numbers by themselves, and text aligns everything left. `ruled`: text has a line below the heads.
 
     >>> table = PageTable(heads=("who", "spent"), rows=(("ann", "0.5"),), caption="Who spent what")
     >>> "<th scope=\\"col\\" class=\\"number\\">spent</th>" in table.html()
     True
+    >>> print(table.text())
+    who  spent
+    ann  0.5
     """
 
     heads: tuple[str, ...]
     rows: Sequence[Sequence[str | Flag]]
     caption: str = ""
     empty: str = "none"
+    sides: str = ""
+    ruled: bool = False
 
     def __post_init__(self) -> None:
-        if not self.heads or not all(head.strip() for head in self.heads):
+        if not self.heads or not all(head.strip() for head in self.heads[1:]):
             raise InvalidArgument("every column of a table needs a head", place="heads")
         if any(len(row) != len(self.heads) for row in self.rows):
             raise InvalidArgument("every row of a table has a cell for each head", place="rows")
+        if self.sides and (len(self.sides) != len(self.heads) or set(self.sides) - {"l", "r"}):
+            raise InvalidArgument("the sides of a table are a letter for each column, l or r", place="sides")
 
     def html(self) -> str:
         """Return the block as HTML.
@@ -148,6 +241,27 @@ class PageTable:
             f"<tbody{_role('rowgroup', wide)}>{body}</tbody></table>"
         )
 
+    def text(self) -> str:
+        """Return the block as aligned lines."""
+        lines = [list(self.heads), *(list(map(_text, row)) for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        if self.ruled:
+            lines.insert(1, ["-" * width for width in widths])
+        sides = [str.rjust if side == "r" else str.ljust for side in self.sides or "l" * len(widths)]
+        return "\n".join(
+            "  ".join(
+                side(cell, width) for side, cell, width in zip(sides, line, widths, strict=True)
+            ).rstrip()
+            for line in lines
+        )
+
+    def markdown(self) -> str:
+        """Return the block as Markdown: the caption, and the table."""
+        rule = ["---:" if side == "r" else "---" for side in self.sides or "l" * len(self.heads)]
+        lines = [self.heads, rule, *(map(_text, row) for row in self.rows)]
+        caption = f"{markdown_text(self.caption)}\n\n" if self.caption else ""
+        return caption + "\n".join(f"| {' | '.join(map(markdown_text, line))} |" for line in lines)
+
     def _row(self, row: Sequence[str | Flag], numeric: list[bool], wide: bool) -> str:
         cells = []
         for place, (cell, number) in enumerate(zip(row, numeric, strict=True)):
@@ -162,6 +276,8 @@ class PageTable:
         return f"<tr{_role('row', wide)}>{''.join(cells)}</tr>"
 
     def _numeric(self, place: int) -> bool:
+        if self.sides:
+            return self.sides[place] == "r"
         shown = [text for row in self.rows if (text := _text(row[place])) not in ("", "unbounded")]
         return bool(shown) and all(_NUMBER.fullmatch(text) for text in shown)
 
@@ -179,6 +295,14 @@ class SignatureLines:
     def html(self) -> str:
         """Return the block as HTML."""
         return f'<p class="signatures">{"".join(f"<span>{escape(name)}</span>" for name in self.names)}</p>'
+
+    def text(self) -> str:
+        """Return the block as plain text."""
+        return "\n".join(f"{name}: {'_' * _WORD}" for name in self.names)
+
+    def markdown(self) -> str:
+        """Return nothing: Markdown is not signed."""
+        return ""
 
 
 def _text(cell: str | Flag) -> str:

@@ -42,6 +42,14 @@ class Figure:
             numbers = f"{drawn}<details>{summary}{_numbers(picture).html()}</details>"
         return f"<figure><figcaption>{words}</figcaption>{numbers}</figure>"
 
+    def text(self) -> str:
+        """Return nothing: text has no pictures."""
+        return ""
+
+    def markdown(self) -> str:
+        """Return nothing: Markdown has no pictures."""
+        return ""
+
 
 def _described(picture: Picture) -> str:
     shown = "; ".join(dict.fromkeys(mark.label for mark in picture.marks))

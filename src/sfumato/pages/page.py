@@ -1,8 +1,9 @@
-"""A page: a title, sections and one stylesheet, in one file; and a fragment of one, for a notebook."""
+"""A page: a title, sections and one stylesheet, in one file; and what stands for it on a terminal or in a notebook."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
@@ -13,16 +14,44 @@ from sfumato.pages.blocks import (
     BulletList,
     CodeBlock,
     Facts,
+    Notes,
     Notice,
     PageTable,
     Paragraph,
     SignatureLines,
+    markdown_text,
 )
 from sfumato.pages.figure import Figure
 
-__all__ = ["Block", "Page", "Section", "fragment"]
+__all__ = ["Block", "Deferred", "Page", "Section", "fragment"]
 
-Block = BulletList | CodeBlock | Facts | Figure | Notice | PageTable | Paragraph | SignatureLines
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """Blocks that take some work: they are made where they are shown, and only there.
+
+    >>> Deferred(lambda: [Paragraph("5 people")]).html()
+    '<p>5 people</p>'
+    """
+
+    blocks: Callable[[], Iterable[Block]]
+
+    def html(self) -> str:
+        """Return the blocks as HTML."""
+        return "\n".join(block.html() for block in self.blocks())
+
+    def text(self) -> str:
+        """Return the blocks as plain text."""
+        return _joined("\n", (block.text() for block in self.blocks()))
+
+    def markdown(self) -> str:
+        """Return the blocks as Markdown."""
+        return _joined("\n\n", (block.markdown() for block in self.blocks()))
+
+
+Block = (
+    BulletList | CodeBlock | Deferred | Facts | Figure | Notes | Notice | PageTable | Paragraph | SignatureLines
+)
 """What a section is made of."""
 
 _LISTED = 4  # a page with so many sections begins with a list of them
@@ -56,13 +85,27 @@ class Section:
         heading = f'<h2 id="{escape(self.anchor)}">{escape(self.title)}</h2>'
         return "\n".join(["<section>", heading, *(block.html() for block in self.blocks), "</section>"])
 
+    def text(self) -> str:
+        """Return the section as plain text."""
+        return _joined("\n", (self.title, *(block.text() for block in self.blocks)))
+
+    def markdown(self) -> str:
+        """Return the section as Markdown."""
+        blocks = (block.markdown() for block in self.blocks)
+        return _joined("\n\n", (f"## {markdown_text(self.title)}", *blocks))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A report. `made` says when and with what; `opening` stands before the first section; `closing` last."""
+    """A report. `made` says when and with what; `opening` stands before the first section; `closing` last.
+
+    `brief` stands for the page where there is no room for it, on a terminal and in a notebook: by default, the
+    opening. A terminal shows no part of it that is deferred.
+    """
 
     title: str
     made: str = ""
+    brief: tuple[Block | Section, ...] = ()
     opening: tuple[Block, ...] = ()
     sections: tuple[Section, ...] = field(default=())
     closing: str = ""
@@ -96,6 +139,28 @@ class Page:
             f'<body class="sfumato">\n{body}\n</body></html>\n'
         )
 
+    def text(self) -> str:
+        """Return the page as plain text. Pictures show what stands in tables, and are left out."""
+        parts = (block.text() for block in (*self.opening, *self.sections))
+        return _joined("\n\n", (self.title, self.made, *parts, self.closing)) + "\n"
+
+    def markdown(self, *, framed: bool = True) -> str:
+        """Return the page as Markdown, without pictures; or its opening and its sections alone."""
+        parts = [block.markdown() for block in (*self.opening, *self.sections)]
+        if framed:
+            parts = [f"# {markdown_text(self.title)}", markdown_text(self.made), *parts, markdown_text(self.closing)]
+        return _joined("\n\n", parts) + "\n"
+
+    def brief_text(self) -> str:
+        """Return what stands for the page on a terminal: sections of it with an empty line between them."""
+        brief = [block for block in self.brief or self.opening if not isinstance(block, Deferred)]
+        apart = any(isinstance(block, Section) for block in brief)
+        return _joined("\n\n" if apart else "\n", (block.text() for block in brief))
+
+    def brief_html(self) -> str:
+        """Return what stands for the page in a notebook."""
+        return fragment(*(self.brief or self.opening))
+
     def _contents(self) -> list[str]:
         if len(self.sections) < _LISTED:
             return []
@@ -105,7 +170,7 @@ class Page:
         return [f'<nav aria-label="Contents"><ol>{listed}</ol></nav>']
 
 
-def fragment(*blocks: Block) -> str:
+def fragment(*blocks: Block | Section) -> str:
     """Return blocks as HTML for a notebook: in its own colours, whatever they are, and without a page around.
 
     >>> fragment(Paragraph("5 people")).endswith("<p>5 people</p>\\n</div>")
@@ -113,6 +178,11 @@ def fragment(*blocks: Block) -> str:
     """
     shown = "\n".join(block.html() for block in blocks)
     return f'<div class="sfumato">\n<style>\n{_styles("blocks.css")}</style>\n{shown}\n</div>'
+
+
+def _joined(between: str, parts: Iterable[str]) -> str:
+    """Join the parts that are not empty."""
+    return between.join(part for part in parts if part)
 
 
 @cache
