@@ -189,10 +189,10 @@ class Flag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageTable:
-    """A table of texts; the first cell of a row names the row, and may have no head.
+    """A table of texts; the first cell of a row names the row.
 
-    `sides` has a letter for each column, l or r, and says where its cells are aligned. Without it, HTML aligns
-    numbers by themselves, and text aligns everything left. `ruled`: text has a line below the heads.
+    `sides` has a letter for each column, l or r, and says where its cells are aligned. Without it, HTML
+    aligns numbers by themselves, and text aligns everything left. `ruled`: text has a line below the heads.
 
     >>> table = PageTable(heads=("who", "spent"), rows=(("ann", "0.5"),), caption="Who spent what")
     >>> "<th scope=\\"col\\" class=\\"number\\">spent</th>" in table.html()
@@ -210,8 +210,8 @@ class PageTable:
     ruled: bool = False
 
     def __post_init__(self) -> None:
-        if not self.heads or not all(head.strip() for head in self.heads[1:]):
-            raise InvalidArgument("every column of a table needs a head", place="heads")
+        if not self.heads:
+            raise InvalidArgument("a table needs a column", place="heads")
         if any(len(row) != len(self.heads) for row in self.rows):
             raise InvalidArgument("every row of a table has a cell for each head", place="rows")
         if self.sides and (len(self.sides) != len(self.heads) or set(self.sides) - {"l", "r"}):
@@ -227,7 +227,7 @@ class PageTable:
         numeric = [self._numeric(place) for place in range(len(self.heads))]
         head = "".join(
             f'<th scope="col"{_role("columnheader", wide)}{_class(text, number)}>{escape(text)}</th>'
-            for text, number in zip(self.heads, numeric, strict=True)
+            for text, number in zip(map(_named, self.heads), numeric, strict=True)
         )
         body = "".join(self._row(row, numeric, wide) for row in self.rows)
         if not self.rows:
@@ -303,6 +303,11 @@ class SignatureLines:
     def markdown(self) -> str:
         """Return nothing: Markdown is not signed."""
         return ""
+
+
+def _named(head: str) -> str:
+    """Return the head of a column; a screen reader needs one where the name of a column is blank."""
+    return head if head.strip() else "(no name)"
 
 
 def _text(cell: str | Flag) -> str:

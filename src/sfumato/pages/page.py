@@ -1,4 +1,4 @@
-"""A page: a title, sections and one stylesheet, in one file; and what stands for it on a terminal or in a notebook."""
+"""A page: a title, sections and one stylesheet, in one file; its text; and what a notebook shows of it."""
 
 from __future__ import annotations
 
@@ -49,11 +49,6 @@ class Deferred:
         return _joined("\n\n", (block.markdown() for block in self.blocks()))
 
 
-Block = (
-    BulletList | CodeBlock | Deferred | Facts | Figure | Notes | Notice | PageTable | Paragraph | SignatureLines
-)
-"""What a section is made of."""
-
 _LISTED = 4  # a page with so many sections begins with a list of them
 
 # A browser that reads this loads nothing and runs nothing, whatever the page holds.
@@ -86,26 +81,43 @@ class Section:
         return "\n".join(["<section>", heading, *(block.html() for block in self.blocks), "</section>"])
 
     def text(self) -> str:
-        """Return the section as plain text."""
-        return _joined("\n", (self.title, *(block.text() for block in self.blocks)))
+        """Return the section as plain text; nothing of one that has pictures alone."""
+        below = _joined("\n", (block.text() for block in self.blocks))
+        return f"{self.title}\n{below}" if below else ""
 
     def markdown(self) -> str:
-        """Return the section as Markdown."""
-        blocks = (block.markdown() for block in self.blocks)
-        return _joined("\n\n", (f"## {markdown_text(self.title)}", *blocks))
+        """Return the section as Markdown; nothing of one that has pictures alone."""
+        below = _joined("\n\n", (block.markdown() for block in self.blocks))
+        return f"## {markdown_text(self.title)}\n\n{below}" if below else ""
+
+
+Block = (
+    BulletList
+    | CodeBlock
+    | Deferred
+    | Facts
+    | Figure
+    | Notes
+    | Notice
+    | PageTable
+    | Paragraph
+    | Section
+    | SignatureLines
+)
+"""What a page is made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """A report. `made` says when and with what; `opening` stands before the first section; `closing` last.
 
-    `brief` stands for the page where there is no room for it, on a terminal and in a notebook: by default, the
-    opening. A terminal shows no part of it that is deferred.
+    `brief` stands for the page where there is no room for it, on a terminal and in a notebook: by default,
+    the opening. A terminal shows no part of it that is deferred.
     """
 
     title: str
     made: str = ""
-    brief: tuple[Block | Section, ...] = ()
+    brief: tuple[Block, ...] = ()
     opening: tuple[Block, ...] = ()
     sections: tuple[Section, ...] = field(default=())
     closing: str = ""
@@ -148,7 +160,12 @@ class Page:
         """Return the page as Markdown, without pictures; or its opening and its sections alone."""
         parts = [block.markdown() for block in (*self.opening, *self.sections)]
         if framed:
-            parts = [f"# {markdown_text(self.title)}", markdown_text(self.made), *parts, markdown_text(self.closing)]
+            parts = [
+                f"# {markdown_text(self.title)}",
+                markdown_text(self.made),
+                *parts,
+                markdown_text(self.closing),
+            ]
         return _joined("\n\n", parts) + "\n"
 
     def brief_text(self) -> str:
@@ -170,7 +187,7 @@ class Page:
         return [f'<nav aria-label="Contents"><ol>{listed}</ol></nav>']
 
 
-def fragment(*blocks: Block | Section) -> str:
+def fragment(*blocks: Block) -> str:
     """Return blocks as HTML for a notebook: in its own colours, whatever they are, and without a page around.
 
     >>> fragment(Paragraph("5 people")).endswith("<p>5 people</p>\\n</div>")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
 from sfumato.core.arguments import Number, budget_quantity, positive
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.errors import InvalidArgument, SfumatoError
+from sfumato.pages import Notes, fragment
 from sfumato.plan.estimates import known_field, private_table
 from sfumato.plan.request import Options
 from sfumato.plan.values import Val
@@ -21,7 +22,7 @@ from sfumato.session.counting import counted
 from sfumato.session.price import Price, price_against
 from sfumato.session.progress import Progress, shown
 from sfumato.workloads.marginal_columns import Bins, QueryMatrix, marginal_column
-from sfumato.workloads.marginal_display import error_lines, html_of
+from sfumato.workloads.marginal_display import error_blocks, error_figures
 from sfumato.workloads.marginal_release import Marginals
 from sfumato.workloads.marginals import MarginalWorkload, PricedMarginals, plan_marginals
 from sfumato.workloads.residuals import Subset, all_ways
@@ -235,7 +236,8 @@ class MarginalsQuestion:
         except SfumatoError:
             return f"<pre>{escape(repr(self))}</pre>"
         head = f"{len(errors):,} tables, {self.cells:,} cells, not asked yet"
-        return html_of(head, columns, errors, error_lines(errors), ["nothing is spent until .release()"])
+        notes = Notes(("nothing is spent until .release()",))
+        return fragment(*error_blocks(head, errors), notes, *error_figures(columns, errors))
 
     @counted
     def __repr__(self) -> str:
@@ -244,11 +246,12 @@ class MarginalsQuestion:
         if self.epsilon is None:
             return f"<{tables}: give epsilon to see their price, or release(error=..)>"
         try:
-            lines = error_lines(self.priced().half_widths())
+            errors = self.priced().half_widths()
         except SfumatoError as refusal:  # showing something must not fail
             return f"tables that will be refused:\n{refusal}"
         head = f"{tables}, not asked yet: epsilon = {float(self.epsilon):g}"
-        return "\n".join([head, *lines, "nothing is spent until .release()"])
+        lines = [block.text() for block in error_blocks(head, errors)]
+        return "\n".join([*lines, "nothing is spent until .release()"])
 
 
 @counted
