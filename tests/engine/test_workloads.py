@@ -22,7 +22,7 @@ from sfumato.core.rules import UNITS
 from sfumato.errors import BudgetExceeded, InvalidArgument, SfumatoError
 from sfumato.plan.request import Options
 from sfumato.plan.sql import parse
-from sfumato.release.published import Published
+from sfumato.release import Published
 from sfumato.release.workload_release import WorkloadRelease
 from tests.engine.questions import questions
 from tests.engine.replay import BUDGET, Replay, differences, leaves, record

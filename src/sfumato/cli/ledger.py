@@ -30,7 +30,7 @@ from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, Sfumato
 if TYPE_CHECKING:
     from sfumato.catalog import Project
     from sfumato.ledger import Ledger
-    from sfumato.release.published import Published
+    from sfumato.release import Published
 
 __all__ = ["ledger_app"]
 

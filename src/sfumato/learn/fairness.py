@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,6 @@ import numpy.typing as npt
 from sfumato.analysis.noise_allocation import Item, calibrated
 from sfumato.backends import Backend, UnitRows
 from sfumato.catalog.canonical import fingerprint
-from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray, Number, budget_quantity
 from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
@@ -31,6 +30,7 @@ from sfumato.learn.additive_model import AdditiveModel
 from sfumato.learn.fairness_cells import GRID, FairnessCells, Subgroups
 from sfumato.learn.fairness_release import FairnessReport
 from sfumato.learn.features import Features, ModelColumn, declared_label
+from sfumato.learn.fitted_model import LabelledModel
 from sfumato.learn.models import LinearModel
 from sfumato.learn.networks.fitted import FittedNetwork
 from sfumato.learn.training import PricedRows, TrainingRows, gaussian_budget, training_rows
@@ -42,7 +42,6 @@ from sfumato.session.price import Price, price_against
 from sfumato.session.progress import Progress, shown
 
 __all__ = [
-    "Classifier",
     "FairnessQuestion",
     "Groups",
     "PricedFairness",
@@ -59,29 +58,7 @@ Groups = Sequence[str | Sequence[str]]
 _SIZES = (100, 1_000, 10_000)  # of groups, whose errors are forecast
 
 
-class Classifier(Protocol):
-    """A published model that is applied to encoded rows: what it says of a row depends on that row alone."""
-
-    @property
-    def features(self) -> Features: ...
-
-    @property
-    def label(self) -> ModelColumn: ...
-
-    @property
-    def classes(self) -> tuple[Value, ...]: ...
-
-    @property
-    def cost(self) -> Mapping[str, Any]: ...
-
-    def probabilities_of(self, encoded: npt.NDArray[Any]) -> FloatArray: ...
-
-    def predict_proba(self, data: Any) -> FloatArray: ...
-
-    def to_json(self) -> str: ...
-
-
-def released(model: Any) -> Classifier:
+def released(model: Any) -> LabelledModel:
     """Return the published model of a fitted estimator or of a choice, or the one that was given."""
     found = getattr(model, "release_", model)
     found = getattr(found, "model", found)
@@ -105,7 +82,7 @@ class PricedFairness(PricedRows):
     epsilon: Fraction
     delta: Fraction
     level: float
-    model: Classifier | None = None
+    model: LabelledModel | None = None
 
     @property
     def event(self) -> Event:
@@ -189,7 +166,7 @@ class PricedFairness(PricedRows):
 class FairnessQuestion:
     """A fairness report with its price tag; nothing is spent until `release`."""
 
-    model: Classifier
+    model: LabelledModel
     frame: Frame[Any]
     groups: Groups
     epsilon: Number
@@ -292,7 +269,7 @@ def plan_fairness(
     *,
     epsilon: Number,
     level: float,
-    model: Classifier | None = None,
+    model: LabelledModel | None = None,
 ) -> PricedFairness:
     """Price a report: free, and a function of what is asked, the catalog and the budget alone."""
     confidence(level)
@@ -323,7 +300,7 @@ def _item(cells: FairnessCells) -> Item:
     return Item(measure=None, grouping_set=0, sensitivity=1, weight=Fraction(1), shifts=shifts, norm=True)
 
 
-def model_named(model: Classifier) -> str:
+def model_named(model: LabelledModel) -> str:
     """Return what a report calls a model."""
     epsilon = model.cost.get("epsilon")
     trained = "" if epsilon is None else f", trained with epsilon {float(epsilon):g}"

@@ -18,7 +18,7 @@ from sfumato.errors import InvalidArgument
 from sfumato.learn.fairness_cells import GRID, FairnessCells, GroupTables, Subgroups
 from sfumato.learn.rates import CellSum, ConfidenceLimits, Rate, rate_of
 from sfumato.pages import Page
-from sfumato.release.published import Published
+from sfumato.release import Published
 from sfumato.release.storage import encode
 
 __all__ = ["CalibrationBin", "ClassRates", "FairnessReport", "GroupReport"]

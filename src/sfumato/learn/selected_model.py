@@ -13,7 +13,7 @@ from sfumato.core.noise_law import NoiseLaw
 from sfumato.learn.additive_model import AdditiveModel
 from sfumato.learn.models import LinearModel
 from sfumato.pages import BulletList, Page, Paragraph, Section
-from sfumato.release.published import Published
+from sfumato.release import Published
 from sfumato.release.storage import decode, encode
 
 __all__ = ["GRID", "SelectedModel"]

@@ -8,8 +8,7 @@ from sfumato.learn.fairness_release import FairnessReport
 from sfumato.learn.models import LinearModel
 from sfumato.learn.networks.fitted import FittedNetwork
 from sfumato.learn.selected_model import SelectedModel
-from sfumato.release import Release
-from sfumato.release.published import Published
+from sfumato.release import Published, Release
 from sfumato.release.workload_release import WorkloadRelease
 from sfumato.workloads.marginal_release import Marginals
 

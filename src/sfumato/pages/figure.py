@@ -65,7 +65,7 @@ def _numbers(picture: Picture) -> PageTable:
             [name, *(_shown(each[name], picture.y) if name in each else "" for each in heights)]
             for name in names
         ]
-        return PageTable(heads=(picture.x.title, *(mark.label for mark in bars)), rows=rows)
+        return PageTable(heads=(picture.x.title or "bar", *(mark.label for mark in bars)), rows=rows)
     if isinstance(picture.marks[0], Tiles):
         tiles = picture.marks[0].tiles
         return PageTable(

@@ -16,7 +16,7 @@ from sfumato.contents import contents as _contents
 if TYPE_CHECKING:
     from sfumato.pipeline.answering import admit, answer, answer_public, parts_charged
     from sfumato.pipeline.looks import Looks, reserved_steps, several_looks
-    from sfumato.pipeline.payable import Chargeable, Payable, Published
+    from sfumato.pipeline.payable import Chargeable, Payable
     from sfumato.pipeline.planning import bounded_queries, parts_of_request, plan, refuse_huge
     from sfumato.pipeline.priced import FoundLimits, Look, Priced, published, unprotected_totals
 
@@ -27,7 +27,6 @@ __all__ = [
     "Looks",
     "Payable",
     "Priced",
-    "Published",
     "admit",
     "answer",
     "answer_public",
@@ -48,7 +47,7 @@ __getattr__, __dir__ = _contents(
     {
         "answering": ["admit", "answer", "answer_public", "parts_charged"],
         "looks": ["Looks", "reserved_steps", "several_looks"],
-        "payable": ["Chargeable", "Payable", "Published"],
+        "payable": ["Chargeable", "Payable"],
         "planning": ["bounded_queries", "parts_of_request", "plan", "refuse_huge"],
         "priced": ["FoundLimits", "Look", "Priced", "published", "unprotected_totals"],
     },

@@ -14,11 +14,11 @@ from sfumato.catalog import Catalog, Policy
 from sfumato.errors import InvalidArgument, LedgerError, QueryRefused
 from sfumato.interrupts import deferred
 from sfumato.ledger import Ledger, Owner, Reservation
-from sfumato.pipeline.payable import Chargeable, Payable, Published
+from sfumato.pipeline.payable import Chargeable, Payable
 from sfumato.pipeline.priced import unprotected_totals
 from sfumato.plan.outline import outline_request
 from sfumato.plan.request import Request
-from sfumato.release import Release, publish
+from sfumato.release import Published, Release, publish
 
 __all__ = [
     "admit",

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sfumato.analysis import Bounding
 from sfumato.backends import Backend
 from sfumato.core.events import Event
 from sfumato.plan.request import Request
+from sfumato.release import Published
 
 __all__ = [
     "Chargeable",
     "Payable",
-    "Published",
 ]
 
-_Answer_co = TypeVar("_Answer_co", bound="Published", covariant=True)
-
-
-class Published(Protocol):
-    """What leaves: it can be stored as text, and bears the receipt of its charge."""
-
-    def to_json(self) -> str: ...
-
-    def with_receipt(self, receipt: Mapping[str, Any]) -> Self: ...
+_Answer_co = TypeVar("_Answer_co", bound=Published, covariant=True)
 
 
 class Chargeable(Protocol):

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from sfumato.pipeline import Payable, Published, answer
+from sfumato.pipeline import Payable, answer
+from sfumato.release import Published
 
 if TYPE_CHECKING:
     from sfumato.session.database import Database

@@ -28,9 +28,8 @@ from sfumato.pipeline import bounded_queries
 from sfumato.plan.conditions import with_join_conditions
 from sfumato.plan.outline import labels
 from sfumato.plan.tree import Aggregate
-from sfumato.release import NoisyTable, Release, publish
+from sfumato.release import NoisyTable, Published, Release, publish
 from sfumato.release.determined import Determined, determined
-from sfumato.release.published import Published
 from sfumato.release.workload_release import WorkloadRelease
 from sfumato.workloads.marginal_answers import determined_by_marginals
 from sfumato.workloads.marginal_release import Marginals

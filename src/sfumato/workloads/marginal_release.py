@@ -19,7 +19,7 @@ from sfumato.core.gaussian_sums import GaussianSum
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import InvalidArgument
 from sfumato.plan.hints import did_you_mean
-from sfumato.release.published import Published
+from sfumato.release import Published
 from sfumato.release.sandbox import PlainTable
 from sfumato.workloads.marginal_columns import MarginalColumn
 from sfumato.workloads.marginal_noise import MarginalNoise
