@@ -188,21 +188,12 @@ def _show(
 
 def _rendered(release: Published, style: str, level: float) -> bytes:
     from sfumato.cli.marginals import rendered_marginals
-    from sfumato.release import Release
     from sfumato.release.formats import rendered
-    from sfumato.release.workload_release import WorkloadRelease
     from sfumato.workloads.marginal_release import Marginals
 
     if isinstance(release, Marginals):
         return rendered_marginals(release, style, level=level)
-    if isinstance(release, Release | WorkloadRelease):
-        return rendered(release, style, level)
-    if style not in ("table", "json"):
-        raise InvalidArgument(
-            f"what was learned is no {style} file", place="--format", hints=("--format json",)
-        )
-    shown = release.to_json() if style == "json" else repr(release)
-    return f"{shown}\n".encode()
+    return rendered(release, style, level)
 
 
 def _released(ledger: Ledger, number: int, step: int | None = None) -> Published:

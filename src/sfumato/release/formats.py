@@ -14,6 +14,7 @@ from sfumato.errors import InvalidArgument
 from sfumato.pages import PageTable
 from sfumato.release.answers import rows_flagged
 from sfumato.release.display import short
+from sfumato.release.published import Published
 from sfumato.release.release import Release
 from sfumato.release.workload_release import WorkloadRelease
 
@@ -25,10 +26,21 @@ __all__ = ["rendered", "rendered_series"]
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how texts begin that spreadsheets evaluate
 
 
-def rendered(release: Release | WorkloadRelease, style: str, level: float) -> bytes:
-    """Return an answer as the bytes of a format; with intervals of a level beside each aggregate."""
+def rendered(release: Published, style: str, level: float) -> bytes:
+    """Return what was published as the bytes of a format; each aggregate with its interval of a level."""
     if isinstance(release, WorkloadRelease):
         return _several(release, style, level)
+    if isinstance(release, Release):
+        return _one(release, style, level)
+    if style not in ("table", "json"):
+        raise InvalidArgument(
+            f"what was learned is no {style} file", place="--format", hints=("--format json",)
+        )
+    return f"{release.to_json() if style == 'json' else repr(release)}\n".encode()
+
+
+def _one(release: Release, style: str, level: float) -> bytes:
+    """Return the answer of one question."""
     match style:
         case "csv":
             wide = release.with_intervals(level)
