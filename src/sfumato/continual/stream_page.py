@@ -10,12 +10,12 @@ from sfumato.errors import InvalidArgument
 from sfumato.pages import (
     Block,
     BulletList,
-    Deferred,
     Figure,
     Notice,
     Page,
     PageTable,
     Paragraph,
+    Pictures,
     Section,
 )
 from sfumato.release.display import cells
@@ -36,14 +36,14 @@ def stream_page(release: StreamRelease, *, level: float) -> Page:
     sections: tuple[Section, ...] = ()
     if release.outputs:
         total = release.total()
-        totals = Deferred(partial(_figures, release, totals=True, level=level))
-        alone = Deferred(partial(_figures, release, totals=False, level=level))
+        totals = Pictures(partial(_figures, release, totals=True, level=level))
+        alone = Pictures(partial(_figures, release, totals=False, level=level))
         heads, rows = cells(total)
         caption = "The newest running total; ± covers 95%."
         newest = PageTable(heads=tuple(heads), rows=rows, caption=caption)
         brief = (
             Paragraph(f"stream `{name}`: {published} published; the running total is"),
-            *(block for block in total.document().brief if not isinstance(block, Deferred)),
+            *(block for block in total.document().brief if not isinstance(block, Pictures)),
             totals,
         )
         sections = (

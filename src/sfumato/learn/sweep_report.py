@@ -15,7 +15,18 @@ from sfumato.learn.fairness_cells import value_said
 from sfumato.learn.fairness_page import loss_said, report_blocks
 from sfumato.learn.fairness_release import FairnessReport, GroupReport
 from sfumato.learn.rates import ConfidenceLimits, Rate
-from sfumato.pages import Deferred, Figure, Flag, Notes, Notice, Page, PageTable, Presentable, Section
+from sfumato.pages import (
+    Deferred,
+    Figure,
+    Flag,
+    Notes,
+    Notice,
+    Page,
+    PageTable,
+    Pictures,
+    Presentable,
+    Section,
+)
 from sfumato.plots import Axis, Line, Picture, Points
 from sfumato.release.published import CLOSING
 
@@ -127,6 +138,7 @@ class SweepReport(Presentable):
         """Return the sweep as a page: `sweep.document().html()` is one file that needs no other."""
         curves = self.curves
         table, notice, cost = self._table(curves), self._notice(), self.cost_said()
+        pictures = Pictures(lambda: _pictures(curves))
         reports = [
             Section(
                 f"The report at epsilon {float(run.epsilon):g}",
@@ -137,10 +149,10 @@ class SweepReport(Presentable):
         return Page(
             title=f"Fairness across epsilon: {self.runs[0].report.model}",
             made=cost,
-            brief=(table, notice, Notes((cost,)), Deferred(lambda: _pictures(curves))),
+            brief=(table, notice, Notes((cost,)), pictures),
             opening=(notice,),
             sections=(
-                Section("Accuracy by group", *_pictures(curves), table),
+                Section("Accuracy by group", pictures, table),
                 Section("Error rates by group", Deferred(lambda: [self._error_rates()])),
                 Section("Calibration by group", Deferred(lambda: [self._calibration()])),
                 *reports,

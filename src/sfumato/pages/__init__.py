@@ -15,6 +15,7 @@ Every page has the stylesheet of this folder: light and dark; phone, desk and pa
 from __future__ import annotations
 
 from sfumato.pages.blocks import (
+    Block,
     BulletList,
     CodeBlock,
     Facts,
@@ -26,7 +27,7 @@ from sfumato.pages.blocks import (
     SignatureLines,
 )
 from sfumato.pages.figure import Figure
-from sfumato.pages.page import Block, Deferred, Page, Section, fragment
+from sfumato.pages.page import Deferred, Page, Pictures, Section, fragment
 from sfumato.pages.presentable import Presentable
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "Page",
     "PageTable",
     "Paragraph",
+    "Pictures",
     "Presentable",
     "Section",
     "SignatureLines",

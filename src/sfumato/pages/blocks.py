@@ -1,8 +1,9 @@
-"""Blocks: what a section of a page is made of. Each is frozen data, and knows its HTML, text and Markdown."""
+"""Blocks: what a section of a page is made of. Each is frozen data."""
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -11,6 +12,7 @@ from typing import Literal
 from sfumato.errors import InvalidArgument
 
 __all__ = [
+    "Block",
     "BulletList",
     "CodeBlock",
     "Facts",
@@ -37,8 +39,26 @@ def markdown_text(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
+class Block(ABC):
+    """Part of a page. It shows itself as HTML, as plain text and as Markdown."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def html(self) -> str:
+        """Return the block as HTML; every text in it is escaped."""
+
+    def text(self) -> str:
+        """Return the block as plain text; nothing of a picture, which shows what stands in tables."""
+        return ""
+
+    def markdown(self) -> str:
+        """Return the block as Markdown."""
+        return markdown_text(self.text())
+
+
 @dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(Block):
     """A paragraph of text.
 
     >>> Paragraph("1 < 2").html()
@@ -48,44 +68,46 @@ class Paragraph:
     words: str
 
     def html(self) -> str:
-        """Return the block as HTML."""
         return f"<p>{escape(self.words)}</p>"
 
     def text(self) -> str:
-        """Return the block as plain text."""
         return self.words
-
-    def markdown(self) -> str:
-        """Return the block as Markdown."""
-        return markdown_text(self.words)
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Paragraph):
     """What a reader must not miss: a result, good or bad, or a warning. The words say it; colour repeats it.
 
     >>> Notice("PASSED.", tone="good").html()
     '<p class="notice good">PASSED.</p>'
     """
 
-    words: str
     tone: Literal["plain", "good", "bad"] = "plain"
 
     def html(self) -> str:
-        """Return the block as HTML."""
         return f'<p class="notice {self.tone}">{escape(self.words)}</p>'
 
-    def text(self) -> str:
-        """Return the block as plain text."""
-        return self.words
-
     def markdown(self) -> str:
-        """Return the block as Markdown."""
         return f"**{markdown_text(self.words)}**"
 
 
 @dataclass(frozen=True, slots=True)
-class BulletList:
+class CodeBlock(Paragraph):
+    """Text whose lines are kept, in letters of one width: a question, a command, a hash.
+
+    >>> CodeBlock("SELECT 1").html()
+    '<pre>SELECT 1</pre>'
+    """
+
+    def html(self) -> str:
+        return f"<pre>{escape(self.words)}</pre>"
+
+    def markdown(self) -> str:
+        return "\n".join(f"    {line}" for line in self.words.splitlines())
+
+
+@dataclass(frozen=True, slots=True)
+class BulletList(Block):
     """A list of sentences.
 
     >>> BulletList(("one", "two")).html()
@@ -95,43 +117,32 @@ class BulletList:
     texts: tuple[str, ...]
 
     def html(self) -> str:
-        """Return the block as HTML."""
         return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in self.texts)}</ul>"
 
     def text(self) -> str:
-        """Return the block as plain text, a line each."""
         return "\n".join(f"  {text}" for text in self.texts)
 
     def markdown(self) -> str:
-        """Return the block as Markdown."""
         return "\n".join(f"- {markdown_text(text)}" for text in self.texts)
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
+class Notes(BulletList):
     """What a reader has to know of the block above: a line each, in small letters.
 
     >>> Notes(("± covers 95%",)).text()
     '-- ± covers 95%'
     """
 
-    texts: tuple[str, ...]
-
     def html(self) -> str:
-        """Return the block as HTML."""
         return "".join(f"<div><small>{escape(text)}</small></div>" for text in self.texts)
 
     def text(self) -> str:
-        """Return the block as plain text."""
         return "\n".join(f"-- {text}" for text in self.texts)
-
-    def markdown(self) -> str:
-        """Return the block as Markdown."""
-        return BulletList(self.texts).markdown()
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Block):
     """Names and what they stand for, a line each.
 
     >>> Facts((("unit", "person"),)).html()
@@ -141,42 +152,19 @@ class Facts:
     pairs: tuple[tuple[str, str], ...]
 
     def html(self) -> str:
-        """Return the block as HTML; nothing if there are no facts."""
         lines = "".join(
             f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in self.pairs
         )
         return f"<dl>{lines}</dl>" if lines else ""
 
     def text(self) -> str:
-        """Return the block as plain text, a line each."""
-        return "\n".join(f"  {name}: {text}" for name, text in self.pairs)
+        return self._listed().text()
 
     def markdown(self) -> str:
-        """Return the block as Markdown."""
-        return BulletList(tuple(f"{name}: {text}" for name, text in self.pairs)).markdown()
+        return self._listed().markdown()
 
-
-@dataclass(frozen=True, slots=True)
-class CodeBlock:
-    """Text whose lines are kept, in letters of one width: a question, a command, a hash.
-
-    >>> CodeBlock("SELECT 1").html()
-    '<pre>SELECT 1</pre>'
-    """
-
-    words: str
-
-    def html(self) -> str:
-        """Return the block as HTML."""
-        return f"<pre>{escape(self.words)}</pre>"
-
-    def text(self) -> str:
-        """Return the block as plain text."""
-        return self.words
-
-    def markdown(self) -> str:
-        """Return the block as Markdown: its lines are indented, so that no line of the text ends it."""
-        return "\n".join(f"    {line}" for line in self.words.splitlines())
+    def _listed(self) -> BulletList:
+        return BulletList(tuple(f"{name}: {text}" for name, text in self.pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +176,7 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageTable:
+class PageTable(Block):
     """A table of texts; the first cell of a row names the row.
 
     `sides` has a letter for each column, l or r, and says where its cells are aligned. Without it, HTML
@@ -218,11 +206,8 @@ class PageTable:
             raise InvalidArgument("the sides of a table are a letter for each column, l or r", place="sides")
 
     def html(self) -> str:
-        """Return the block as HTML.
-
-        The roles are those that the elements have anyway. They are written where a phone shows rows as cards:
-        a browser forgets that a table is one when its display changes.
-        """
+        # The roles are those that the elements have anyway. They are written where a phone shows rows as
+        # cards: a browser forgets that a table is one when its display changes.
         wide = len(self.heads) >= _WIDE
         numeric = [self._numeric(place) for place in range(len(self.heads))]
         head = "".join(
@@ -242,7 +227,6 @@ class PageTable:
         )
 
     def text(self) -> str:
-        """Return the block as aligned lines."""
         lines = [list(self.heads), *(list(map(_text, row)) for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         if self.ruled:
@@ -256,7 +240,6 @@ class PageTable:
         )
 
     def markdown(self) -> str:
-        """Return the block as Markdown: the caption, and the table."""
         rule = ["---:" if side == "r" else "---" for side in self.sides or "l" * len(self.heads)]
         lines = [self.heads, rule, *(map(_text, row) for row in self.rows)]
         caption = f"{markdown_text(self.caption)}\n\n" if self.caption else ""
@@ -283,7 +266,7 @@ class PageTable:
 
 
 @dataclass(frozen=True, slots=True)
-class SignatureLines:
+class SignatureLines(Block):
     """Lines to sign a printed page on, one for each name.
 
     >>> SignatureLines(("Examined by", "On")).html().count("<span>")
@@ -293,16 +276,7 @@ class SignatureLines:
     names: tuple[str, ...] = ("Examined by", "On", "Signature")
 
     def html(self) -> str:
-        """Return the block as HTML."""
         return f'<p class="signatures">{"".join(f"<span>{escape(name)}</span>" for name in self.names)}</p>'
-
-    def text(self) -> str:
-        """Return the block as plain text."""
-        return "\n".join(f"{name}: {'_' * _WORD}" for name in self.names)
-
-    def markdown(self) -> str:
-        """Return nothing: Markdown is not signed."""
-        return ""
 
 
 def _named(head: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from html import escape
 
 from sfumato.errors import Unsupported
-from sfumato.pages.blocks import PageTable
+from sfumato.pages.blocks import Block, PageTable
 from sfumato.plots import Axis, Bars, Picture, Tiles, date_text, svg
 
 __all__ = ["Figure"]
@@ -22,13 +22,12 @@ _NO_DRAWING = "(Drawing needs the extra sfumato[plots]; these are the numbers.)"
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Block):
     """A picture with its caption. Where nothing can be drawn, its numbers stand in the page instead."""
 
     picture: Picture
 
     def html(self) -> str:
-        """Return the block as HTML."""
         picture = self.picture
         words = f"<strong>{escape(picture.title)}</strong> <span>{escape(picture.caption)}</span>"
         try:
@@ -41,14 +40,6 @@ class Figure:
             summary = f"<summary>The numbers of “{escape(picture.title)}”</summary>"
             numbers = f"{drawn}<details>{summary}{_numbers(picture).html()}</details>"
         return f"<figure><figcaption>{words}</figcaption>{numbers}</figure>"
-
-    def text(self) -> str:
-        """Return nothing: text has no pictures."""
-        return ""
-
-    def markdown(self) -> str:
-        """Return nothing: Markdown has no pictures."""
-        return ""
 
 
 def _described(picture: Picture) -> str:

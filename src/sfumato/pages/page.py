@@ -10,26 +10,16 @@ from html import escape
 from importlib import resources
 
 from sfumato.errors import InvalidArgument
-from sfumato.pages.blocks import (
-    BulletList,
-    CodeBlock,
-    Facts,
-    Notes,
-    Notice,
-    PageTable,
-    Paragraph,
-    SignatureLines,
-    markdown_text,
-)
-from sfumato.pages.figure import Figure
+from sfumato.pages.blocks import Block, markdown_text
 
-__all__ = ["Block", "Deferred", "Page", "Section", "fragment"]
+__all__ = ["Deferred", "Page", "Pictures", "Section", "fragment"]
 
 
 @dataclass(frozen=True, slots=True)
-class Deferred:
+class Deferred(Block):
     """Blocks that take some work: they are made where they are shown, and only there.
 
+    >>> from sfumato.pages import Paragraph
     >>> Deferred(lambda: [Paragraph("5 people")]).html()
     '<p>5 people</p>'
     """
@@ -37,16 +27,24 @@ class Deferred:
     blocks: Callable[[], Iterable[Block]]
 
     def html(self) -> str:
-        """Return the blocks as HTML."""
         return "\n".join(block.html() for block in self.blocks())
 
     def text(self) -> str:
-        """Return the blocks as plain text."""
         return _joined("\n", (block.text() for block in self.blocks()))
 
     def markdown(self) -> str:
-        """Return the blocks as Markdown."""
         return _joined("\n\n", (block.markdown() for block in self.blocks()))
+
+
+@dataclass(frozen=True, slots=True)
+class Pictures(Deferred):
+    """Figures that take some work: text and Markdown have no pictures, and do not make them."""
+
+    def text(self) -> str:
+        return ""
+
+    def markdown(self) -> str:
+        return ""
 
 
 _LISTED = 4  # a page with so many sections begins with a list of them
@@ -56,9 +54,12 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Section:
+class Section(Block):
     """A heading and what stands below it. `anchor` is where links lead: the title, unless given.
 
+    Text and Markdown have no section of pictures alone.
+
+    >>> from sfumato.pages import Paragraph
     >>> print(Section("What was done", Paragraph("Much.")).html())
     <section>
     <h2 id="what-was-done">What was done</h2>
@@ -76,35 +77,16 @@ class Section:
         object.__setattr__(self, "anchor", anchor or re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-"))
 
     def html(self) -> str:
-        """Return the section as HTML."""
         heading = f'<h2 id="{escape(self.anchor)}">{escape(self.title)}</h2>'
         return "\n".join(["<section>", heading, *(block.html() for block in self.blocks), "</section>"])
 
     def text(self) -> str:
-        """Return the section as plain text; nothing of one that has pictures alone."""
         below = _joined("\n", (block.text() for block in self.blocks))
         return f"{self.title}\n{below}" if below else ""
 
     def markdown(self) -> str:
-        """Return the section as Markdown; nothing of one that has pictures alone."""
         below = _joined("\n\n", (block.markdown() for block in self.blocks))
         return f"## {markdown_text(self.title)}\n\n{below}" if below else ""
-
-
-Block = (
-    BulletList
-    | CodeBlock
-    | Deferred
-    | Facts
-    | Figure
-    | Notes
-    | Notice
-    | PageTable
-    | Paragraph
-    | Section
-    | SignatureLines
-)
-"""What a page is made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +94,7 @@ class Page:
     """A report. `made` says when and with what; `opening` stands before the first section; `closing` last.
 
     `brief` stands for the page where there is no room for it, on a terminal and in a notebook: by default,
-    the opening. A terminal shows no part of it that is deferred.
+    the opening.
     """
 
     title: str
@@ -170,7 +152,7 @@ class Page:
 
     def brief_text(self) -> str:
         """Return what stands for the page on a terminal: sections of it with an empty line between them."""
-        brief = [block for block in self.brief or self.opening if not isinstance(block, Deferred)]
+        brief = self.brief or self.opening
         apart = any(isinstance(block, Section) for block in brief)
         return _joined("\n\n" if apart else "\n", (block.text() for block in brief))
 
@@ -190,6 +172,7 @@ class Page:
 def fragment(*blocks: Block) -> str:
     """Return blocks as HTML for a notebook: in its own colours, whatever they are, and without a page around.
 
+    >>> from sfumato.pages import Paragraph
     >>> fragment(Paragraph("5 people")).endswith("<p>5 people</p>\\n</div>")
     True
     """

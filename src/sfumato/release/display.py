@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InvalidArgument
-from sfumato.pages import Block, BulletList, Deferred, Figure, Notes, Page, PageTable, Paragraph
+from sfumato.pages import Block, BulletList, Deferred, Figure, Notes, Page, PageTable, Paragraph, Pictures
 from sfumato.release.published import CLOSING
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def page(release: Release, level: float) -> Page:
     heads, body = cells(release)
     numbers = ("BIGINT", "HUGEINT", "DECIMAL", "FLOAT", "DOUBLE")
     sides = "".join("r" if kind.split("(")[0] in numbers else "l" for kind in release.types)
-    pictures = Deferred(lambda: _pictures(release))
+    pictures = Pictures(lambda: _pictures(release))
     return Page(
         title="Answer",
         made=release.spent,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.pages import Block, BulletList, Deferred, Figure, Notes, Page, PageTable, Paragraph
+from sfumato.pages import Block, BulletList, Figure, Notes, Page, PageTable, Paragraph, Pictures
 from sfumato.plots import Axis, Picture, Tiles
 from sfumato.release.published import CLOSING
 
@@ -27,7 +27,7 @@ def page(release: Marginals) -> Page:
     widths = release.half_widths()
     head = f"{_tables(release)}: .table(..), .count(..)"
     columns = [column.name for column in release.columns]
-    picture = Deferred(lambda: error_figures(columns, _errors_of_pairs(release)))
+    picture = Pictures(lambda: error_figures(columns, _errors_of_pairs(release)))
     spent = f"{release.spent}; " if release.spent else ""
     covered = f"{spent}± covers 95% of the cells of a table, each by itself"
     rows = [(" x ".join(names) or "total", f"±{error:.4g}") for names, error in widths.items()]
