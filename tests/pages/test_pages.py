@@ -114,7 +114,9 @@ def test_cells_say_what_they_belong_to() -> None:
     assert "role=" not in shown  # a narrow table stays a table on a phone
     wide = PageTable(heads=("a", "b", "c", "d"), rows=(("1", "2", "3", Flag("FALSE")),)).html()
     assert 'role="cell" class="number" data-label="b">2<' in wide and '<strong class="bad">FALSE' in wide
-    for heads, cells in ((("a", ""), ("1", "2")), (("a",), ("1", "2")), ((), ())):
+    unnamed = PageTable(heads=("a", " "), rows=(("1", "2"),))
+    assert ">(no name)</th>" in unnamed.html() and unnamed.text() == "a\n1  2"
+    for heads, cells in ((("a",), ("1", "2")), ((), ())):
         with pytest.raises(InvalidArgument):
             PageTable(heads=heads, rows=(cells,))
 

@@ -124,7 +124,7 @@ def train(
         record["fairness"] = report.record()
         text.append(repr(report))
         if page is not None:
-            write(report.page().html().encode(), page, place="--report")
+            write(report.document().html().encode(), page, place="--report")
             text.append(f"written: {page}")
     say(record, "\n".join(text), as_json=options.style is Plain.json)
 

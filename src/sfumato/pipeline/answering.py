@@ -13,10 +13,10 @@ from sfumato.catalog import Catalog, Policy
 from sfumato.errors import InvalidArgument, LedgerError, QueryRefused
 from sfumato.interrupts import deferred
 from sfumato.ledger import Ledger, Owner, Reservation
-from sfumato.pipeline.priced import Look, Priced, PricedAnswer, Published, Tell, silent
+from sfumato.pipeline.priced import Look, Priced, PricedAnswer, Tell, silent
 from sfumato.plan.outline import outline_request
 from sfumato.plan.request import Request
-from sfumato.release import Release, publish
+from sfumato.release import Published, Release, publish
 
 __all__ = [
     "admit",
