@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,6 @@ from sfumato.cli.options import (
     AnalystOption,
     AnswerOptions,
     EpsilonOption,
-    Format,
     GroupsOption,
     ProjectOption,
     PurposeOption,
@@ -20,8 +18,7 @@ from sfumato.cli.options import (
     RowsTotalOption,
     names_of,
 )
-from sfumato.cli.outputs import can_write, kept, write
-from sfumato.cli.screen import screen, working
+from sfumato.cli.spending import answer, opened
 from sfumato.errors import InvalidArgument, QueryRefused
 
 if TYPE_CHECKING:
@@ -81,16 +78,10 @@ def marginals(
     options: AnswerOptions,
 ) -> None:
     """Ask for contingency tables over sets of columns, and spend: all tables agree, and share their noise."""
-    from sfumato.catalog import read_project
     from sfumato.catalog.project import ProjectMarginals
-    from sfumato.cli.project import open_tables
-    from sfumato.core.mechanism import confidence
 
-    confidence(options.level)
     _check_format(options.style.value, show)
-    declared = read_project(project)
-    can_write(options.output, kept(declared), style=options.style.value)
-    _, database = open_tables(project, analyst=analyst, free=options.dry_run)
+    declared, database = opened(project, analyst, options, free=options.dry_run)
     known = declared.marginals.get(columns, ProjectMarginals(columns=names_of(columns)))
     chosen_table = known.table if table is None else table
     binned = {name: _bins(database, name, text, chosen_table) for name, text in _pairs(bins, "--bins")}
@@ -113,14 +104,13 @@ def marginals(
         question.check_table(names_of(show))
     if error is not None:
         question = question.within(error)
-    if options.dry_run:
-        _show_price(question, as_json=options.style is Format.json)
-        return
-    with working("charging, computing, adding noise"):
-        release = question.release(key=options.key)
-    write(rendered_marginals(release, options.style.value, show, level=options.level), options.output)
-    if options.output is not None:
-        screen(error=True).print(f"written: {options.output}")
+    answer(
+        question,
+        options,
+        lambda release: rendered_marginals(release, options.style.value, show, level=options.level),
+        about=(f"{len(question.tables()):,} tables, {question.cells:,} cells",),
+        cells=question.cells,
+    )
 
 
 def declared_marginals(
@@ -145,15 +135,6 @@ def declared_marginals(
         raise project.written.refusal(
             refusal.message, ("marginals", columns, key), code="SF706", hints=refusal.hints
         ) from None
-
-
-def _show_price(question: MarginalsQuestion, *, as_json: bool) -> None:
-    price = question.price()
-    lines = [f"{len(price.errors):,} tables, {question.cells:,} cells", *price.lines()]
-    text = json.dumps({"price": price.record(), "cells": question.cells}) if as_json else "\n".join(lines)
-    write(f"{text}\n".encode(), None, paid=False)
-    if price.refusal is not None:
-        raise price.refusal
 
 
 def _check_format(style: str, show: str | None) -> None:

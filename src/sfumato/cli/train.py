@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from sfumato.cli.options import EstimateOptions, Plain, names_of
 from sfumato.cli.outputs import can_write, kept, write
-from sfumato.cli.screen import say, screen, working
+from sfumato.cli.screen import say, screen
+from sfumato.cli.spending import released
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from sfumato.catalog import Project
+    from sfumato.plan.builder import Frame
     from sfumato.session.price import Price
+    from sfumato.session.spending import PriceTag
 
 __all__ = ["train"]
 
@@ -62,8 +68,7 @@ def train(
     """Train a model on a private table, and spend: the price is shown first. With --fairness, also report."""
     from sfumato.catalog import read_project
     from sfumato.cli.project import open_tables
-    from sfumato.learn.fairness import FairnessQuestion, cells_of, plan_fairness
-    from sfumato.session.price import price_together
+    from sfumato.learn.fairness import FairnessQuestion
 
     if options.epsilon is None:
         raise InvalidArgument(
@@ -83,31 +88,17 @@ def train(
     _, database = open_tables(options.project, analyst=options.analyst, free=options.dry_run)
     frame = database.table(_private(declared) if table is None else table)
     estimator = _estimator(kind, frame, weights, label=label, epsilon=options.epsilon, features=features)
-    training = estimator.priced(frame)
-    several, said = [training], [f"a training at epsilon {options.epsilon:g}"]
     groups = [] if fairness is None else [tuple(one.split("+")) for one in names_of(fairness)]
     spent = options.epsilon if fairness_epsilon is None else fairness_epsilon
-    if groups:
-        cells = cells_of(frame, training.label, groups, _BINS)
-        several.append(
-            plan_fairness(frame, training.features, training.label, cells, epsilon=spent, level=_LEVEL)
-        )
-        said.append(
-            f"a fairness report at epsilon {spent:g}, on {sum(one.size for one in cells.sets)} groups"
-        )
-    key, purpose = options.key, options.purpose
-    free = () if key is None else ("free, if it was trained under this key before",)
-    price = price_together(database, several, notes=(", and ".join(said), *free))
-    if options.dry_run:
-        say({"price": price.record()}, "\n".join(price.lines()), as_json=options.style is Plain.json)
-        if price.refusal is not None:
-            raise price.refusal
+    model = released(
+        _Training(estimator=estimator, frame=frame, groups=groups, fairness_epsilon=spent, key=options.key),
+        options,
+        step="charging, training, adding noise",
+        agree=partial(_agree, yes=yes),
+        purpose=options.purpose,
+    )
+    if model is None:
         return
-    if price.refusal is not None and key is None:  # with a key it may have been paid for already
-        raise price.refusal
-    _agree(price, yes=yes)
-    with working("charging, training, adding noise") as tell:
-        model = estimator.fit(frame, key=key, purpose=purpose, progress=tell).release_
     names = list(model.features.names)
     record: dict[str, Any] = {"label": label, "features": names, "receipt": dict(model.receipt)}
     text = [f"a {kind} model of `{label}` from {len(names)} features"]
@@ -121,14 +112,54 @@ def train(
         asked = FairnessQuestion(
             model=model, frame=frame, groups=groups, epsilon=spent, bins=_BINS, level=_LEVEL
         )
-        with working("charging, applying the model, adding noise"):
-            report = asked.release(key=None if key is None else f"{key} fairness", purpose=purpose)
+        key = None if options.key is None else f"{options.key} fairness"
+        report = released(
+            asked,
+            replace(options, key=key),
+            step="charging, applying the model, adding noise",
+            purpose=options.purpose,
+        )
+        assert report is not None
         record["fairness"] = report.record()
         text.append(repr(report))
         if page is not None:
             write(report.page().html().encode(), page, place="--report")
             text.append(f"written: {page}")
     say(record, "\n".join(text), as_json=options.style is Plain.json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Training:
+    """A model that is paid for now; its price is that of the fairness report, too, if one is wanted."""
+
+    estimator: Any
+    frame: Frame[Any]
+    groups: Sequence[tuple[str, ...]]
+    fairness_epsilon: float
+    key: str | None
+
+    def price(self) -> Price:
+        """Return the price of all that will be charged."""
+        from sfumato.learn.fairness import cells_of, plan_fairness
+        from sfumato.session.price import price_together
+
+        training = self.estimator.priced(self.frame)
+        several, said = [training], [f"a training at epsilon {self.estimator.epsilon:g}"]
+        if self.groups:
+            cells, spent = cells_of(self.frame, training.label, self.groups, _BINS), self.fairness_epsilon
+            several.append(
+                plan_fairness(
+                    self.frame, training.features, training.label, cells, epsilon=spent, level=_LEVEL
+                )
+            )
+            many = sum(one.size for one in cells.sets)
+            said.append(f"a fairness report at epsilon {spent:g}, on {many} groups")
+        free = () if self.key is None else ("free, if it was trained under this key before",)
+        return price_together(training.rows.database, several, notes=(", and ".join(said), *free))
+
+    def release(self, *, key: str | None, purpose: str | None, progress: Callable[[str], object]) -> Any:
+        """Spend on the model, and return it."""
+        return self.estimator.fit(self.frame, key=key, purpose=purpose, progress=progress).release_
 
 
 def _private(declared: Project) -> str:
@@ -182,7 +213,7 @@ def _weights(frame: Any, given: list[str]) -> dict[str, dict[Any, float]]:
     return found
 
 
-def _agree(price: Price, *, yes: bool) -> None:
+def _agree(price: PriceTag, *, yes: bool) -> None:
     """Show the price, and ask whether to pay it; where nobody can be asked, --yes has to say so."""
     screen(error=True).print("\n".join(price.lines()[:-1]))
     if yes:

@@ -21,7 +21,7 @@ from sfumato.release.lineage import shown_columns
 from sfumato.session.answers import answered, not_charged_yet
 from sfumato.session.counting import counted
 from sfumato.session.explanation import levels
-from sfumato.session.price import ON_LIMITS, error_of
+from sfumato.session.price import ON_LIMITS, Price, error_of, price_of
 from sfumato.session.progress import Progress, shown
 
 if TYPE_CHECKING:
@@ -70,6 +70,11 @@ class Question:
             epsilon=chosen,
             backend=database.backend,
         )
+
+    @counted
+    def price(self, *, size: float | None = None) -> Price:
+        """Return what it would cost, against what is left of the budget. Free; `size` is that of a group."""
+        return price_of(self, size=size)
 
     @counted
     def from_releases(self) -> FreeAnswer | None:
