@@ -16,7 +16,8 @@ from sfumato.cli.options import (
     SharesOption,
     names_of,
 )
-from sfumato.cli.query import one_price, shares_of, with_price
+from sfumato.cli.query import one_price, with_price
+from sfumato.cli.question_flags import shares_of
 from sfumato.cli.spending import answer, opened
 
 __all__ = ["hierarchy"]

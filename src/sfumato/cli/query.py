@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sfumato.cli.options import AnswerOptions, Asking, Plain, PlainOption, names_of
+from sfumato.cli.options import AnswerOptions, Asking, Plain, PlainOption
 from sfumato.cli.outputs import write
 from sfumato.cli.spending import answer, opened
 from sfumato.errors import InvalidArgument
@@ -23,7 +22,6 @@ __all__ = [
     "one_price",
     "query",
     "question_text",
-    "shares_of",
     "text_of",
     "with_price",
 ]
@@ -50,15 +48,6 @@ def _answer(asking: Asking, options: AnswerOptions, *, losses: bool) -> None:
     answer(question, options, price=partial(question.price, size=asking.size))
 
 
-def shares_of(text: str) -> tuple[Decimal, ...]:
-    """Return the shares that a text lists, divided by commas."""
-    try:
-        return tuple(Decimal(one) for one in names_of(text))
-    except ArithmeticError:
-        hint = "--level-shares 0.02,0.08,0.9: one for each level, the coarsest first"
-        raise InvalidArgument("shares are numbers", place="--level-shares", hints=(hint,)) from None
-
-
 def explain(asking: Asking, style: PlainOption = Plain.table) -> None:
     """Explain what one unit can change, the noise, the cost and the error. Free: asks nothing of the data."""
     from sfumato.cli.project import open_tables
@@ -79,16 +68,9 @@ def _asked(asking: Asking, database: Database) -> Question:
     question = database.sql(
         question_text(asking.question),
         epsilon=asking.epsilon,
-        max_groups=asking.max_groups,
-        max_rows=asking.max_rows,
-        max_rows_total=asking.max_rows_total,
         purpose=asking.purpose,
-        keys="selected" if asking.selected else None,
-        losses=asking.losses or None,
         free=asking.free,
-        consistent=asking.consistent or None,
-        level_shares=shares_of(asking.level_shares) or None,
-        non_negative=asking.non_negative or None,
+        **asking.options,
     )
     if question.only_free:
         return question

@@ -14,7 +14,7 @@ from sfumato.core.arguments import Number, budget_quantity, positive
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.plan.estimates import known_field, private_table
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.values import Val
 from sfumato.session.answers import answered, not_charged_yet
 from sfumato.session.counting import counted

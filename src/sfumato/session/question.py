@@ -14,8 +14,9 @@ from sfumato.analysis.loss_measurement import main_part
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument, QueryRefused, SfumatoError
 from sfumato.pipeline import Priced, answer_public, plan
+from sfumato.plan.options import QuestionOptions
 from sfumato.plan.outline import labels
-from sfumato.plan.request import QuestionOptions, Request
+from sfumato.plan.request import Request
 from sfumato.release import Release
 from sfumato.release.lineage import shown_columns
 from sfumato.session.answers import answered, not_charged_yet

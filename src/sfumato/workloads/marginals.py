@@ -41,7 +41,8 @@ from sfumato.core.rules import PureRule, Rule
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.pipeline import bounded_queries, parts_of_request, refuse_huge
 from sfumato.plan.builder import table as rows_of
-from sfumato.plan.request import Options, Request
+from sfumato.plan.options import Options
+from sfumato.plan.request import Request
 from sfumato.plan.summaries import count
 from sfumato.plan.values import Val
 from sfumato.release.noise import add_noise_to_queries
