@@ -76,7 +76,7 @@ def test_steps_that_are_allowed_are_few_calls_of_functions(name: str, door: Door
         (
             (
                 *("analysis.shared_measurements", "analysis.bounding", "analysis.forecast"),
-                *("analysis.pricing", "analysis.noise_allocation", "plan.sql"),
+                *("analysis.pricing", "core.noise_allocation", "plan.sql"),
             ),
             "a workload",
         ),

@@ -1,10 +1,10 @@
-"""Commands of each kind, and the files that they read besides the project."""
+"""Commands of each kind, and the files that they read."""
 
 from __future__ import annotations
 
-__all__ = ["COMMANDS", "CSV_FILE", "QUESTIONS"]
+__all__ = ["COMMANDS", "FILES"]
 
-QUESTIONS = """\
+_QUESTIONS = """\
 -- name: by_region
 -- error: 40
 SELECT region, COUNT(*) AS n FROM people GROUP BY region;
@@ -16,7 +16,40 @@ SELECT AVG(age) AS age FROM people;
 -- epsilon: 0.1
 SELECT COUNT(*) AS n FROM people;
 """
-CSV_FILE = "region,age,income\nnorth,30,1500\nsouth,55,2200\nwest,70,900\n"
+_SURVEY = """\
+[survey]
+name = "exams"
+version = 1
+question = "Have you ever cheated?"
+kind = "yes_no"
+epsilon = "1"
+
+[protocol]
+name = "response"
+size = 2
+odds = "5837465777/2147483648"
+
+[limits]
+reports = 10000000
+"""
+_OF_SURVEY = "628612b33aecc92143e342fa2de40aa9"
+_REPORTS = (
+    *(
+        f'{{"survey": "{_OF_SURVEY}", "id": "{number:032x}", "value": {number * number % 3}}}'
+        for number in range(60)
+    ),
+    f'{{"survey": "{_OF_SURVEY[::-1]}", "id": "{60:032x}", "value": 1}}',
+    "no report",
+)
+FILES = {
+    "exams.toml": _SURVEY,
+    "many.sql": _QUESTIONS,
+    "regions.csv": "name,country\nnorth,A\nsouth,B\nwest,B\n",
+    "reports.jsonl": "\n".join(_REPORTS),
+    "rows.csv": "region,age,income\nnorth,30,1500\nsouth,55,2200\nwest,70,900\n",
+    "table.csv": "region,age,job\nnorth,30,a\nnorth,31,b\nsouth,30,a\nsouth,33,a\nsouth,40,b\n",
+}
+"""Files beside the project: a survey and its reports, questions, public rows, and a table of its owner's."""
 
 _GROUPS = "SELECT region, COUNT(*) AS n, AVG(age) AS age FROM people GROUP BY region"
 _COUNT = "SELECT COUNT(*) AS n FROM people"
@@ -31,6 +64,7 @@ _LOGISTIC = ("train", "logistic", "--label", "ill", "--features", "age")
 _LINEAR = ("train", "linear", "--label", "income", "--features", "age,region")
 _ADDITIVE = ("train", "additive", "--label", "ill", "--features", "age")
 _FAIR = ("--fairness", "region", "--fairness-epsilon", "1")
+_REACH = ("anonymity", "reach", "table.csv", "-q", "region,age", "-o", "new.csv")
 _SHOWN = (
     "groups", "jobs", "levels", "losses", "hierarchy", "yearly", "tables",
     "logistic", "additive", "fair fairness",
@@ -225,5 +259,30 @@ COMMANDS: dict[str, _Commands] = {
         ("advise", "--workload", "none"),
         ("advise", "-e", "1", "-o", "advice.txt"),
         ("advise", "-e", "0"),
+    ),
+    "survey": (
+        *_each("survey", "show", "exams.toml", formats=_PLAIN),
+        *_each("survey", "collect", "exams.toml", "reports.jsonl", formats=_PLAIN),
+        ("survey", "collect", "exams.toml", "reports.jsonl", "--simplex", "--level", "0.8"),
+        ("survey", "collect", "exams.toml", "rows.csv"),
+        ("survey", "show", "sfumato.toml"),
+        *_each("advise", "--survey", "exams.toml", "--people", "5000", formats=_PLAIN),
+    ),
+    "anonymity": (
+        *_each("anonymity", "measure", "table.csv", "-q", "region,age", "-s", "job", formats=_PLAIN),
+        *_each(*_REACH, "--k", "2", formats=_PLAIN),
+        (*_REACH, "--k", "9"),
+        ("anonymity", "measure", "table.csv", "-q", "nothing"),
+    ),
+    "projects": (
+        ("advise", "--compare", "sfumato.toml", "shared.toml"),
+        ("advise", "--compare", "sfumato.toml"),
+        ("ledger", "history", "-p", "none.toml"),
+        ("ledger", "verify", "--ledger", "none.ledger"),
+        ("compare", "table.csv"),
+        ("compare", "--answers", "a,b", "--low", "1"),
+        ("audit", "-o", "audit.txt"),
+        ("attack", "differencing", "-e", "0"),
+        ("nothing",),
     ),
 }  # fmt: skip

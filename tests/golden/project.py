@@ -11,16 +11,18 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
 import pyarrow.parquet as pq
+import typer.main
 
 from sfumato.backends.files import Files
 from sfumato.ledger import Ledger
 from tests.cli.programs import sfumato
 from tests.golden.asked import copy_kept, people
-from tests.golden.commands import COMMANDS, CSV_FILE, QUESTIONS
+from tests.golden.commands import COMMANDS, FILES
 
 __all__ = ["KEPT", "fixed", "project_of", "same_everywhere", "told"]
 
@@ -70,6 +72,7 @@ start = 2026-01-01
 horizon = 30
 epsilon = 1
 """
+_get_command = cache(typer.main.get_command)
 _ANALYSTS = "\n[policy]\nceiling = 2\n\n[policy.analysts.anna]\nepsilon = 3\n"
 
 
@@ -80,9 +83,8 @@ def project_of(folder: Path, *, kept: Path | None = KEPT) -> None:
     )
     (folder / "sfumato.toml").write_text(_PROJECT + streams, encoding="utf-8")
     (folder / "shared.toml").write_text(_PROJECT + _ANALYSTS, encoding="utf-8")
-    (folder / "many.sql").write_text(QUESTIONS, encoding="utf-8")
-    (folder / "regions.csv").write_text("name,country\nnorth,A\nsouth,B\nwest,B\n", encoding="utf-8")
-    (folder / "rows.csv").write_text(CSV_FILE, encoding="utf-8")
+    for name, text in FILES.items():
+        (folder / name).write_text(text, encoding="utf-8")
     pq.write_table(people(), folder / "people.parquet")
     if kept is None:
         Ledger.open(folder / "people.ledger").close()
@@ -134,6 +136,7 @@ def same_everywhere() -> Iterator[None]:
         for name in ("state", "states"):
             stack.enter_context(patch.object(Files, name, property(_names)))
         stack.enter_context(patch.object(Files, "identities", lambda files, fields: _names(files)))
+        stack.enter_context(patch.object(typer.main, "get_command", _get_command))  # it takes long each time
         yield
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,16 @@ def test_a_ledger_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "people.ledger") as ledger:
         assert [entry.key for entry in ledger.newest(2)].count("new") == 1
         assert ledger.verify() == ledger.head()
+
+
+def test_a_stream_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
+    """Its state was written after the fourth day; the fifth is published from it, without a charge."""
+    project_of(tmp_path)
+    with same_everywhere():
+        spent = json.loads(sfumato(tmp_path, "budget", "-f", "json").stdout)["spent"]
+        advanced = sfumato(tmp_path, "stream", "advance", "daily", "--now", "2026-01-06")
+        assert advanced.stdout == "5 of 30 days are published\n", advanced.stderr
+        assert json.loads(sfumato(tmp_path, "budget", "-f", "json").stdout)["spent"] == spent
 
 
 def test_every_command_that_is_kept_is_run() -> None:

@@ -34,7 +34,7 @@ from sfumato.aggregates.answer import AddedNoise, Answer
 from sfumato.analysis.bounded import BoundedQuery, Bounding, Measure, MeasureKind
 from sfumato.analysis.cell_choice import CellChoice, CellChoiceItem, chosen_blocks
 from sfumato.analysis.keys import appearance, divided_appearance, divided_cut, smallest_cut
-from sfumato.analysis.noise_allocation import Item, Kinds, Treatment, calibrated, tree_shape
+from sfumato.analysis.noise_allocation import Item, Treatment, calibrated, tree_shape
 from sfumato.analysis.selection import (
     DELTAS,
     SHARES,
@@ -54,6 +54,7 @@ from sfumato.analysis.single_quantile import (
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.core.events import Composed, Event
+from sfumato.core.noise_allocation import Kinds
 from sfumato.core.noise_law import NoiseLaw, noise_laws
 from sfumato.core.rules import PureRule
 from sfumato.core.steps import spend

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar
 
@@ -124,7 +123,5 @@ class OneLookEstimator(Estimator[_Model], ABC):
         with not_charged_yet():
             priced = self.priced(table)
         with shown(progress) as tell:
-            self.release_ = answered(
-                priced.rows.database, replace(priced, tell=tell), key=key, purpose=purpose, tell=tell
-            )
+            self.release_ = answered(priced.rows.database, priced, key=key, purpose=purpose, tell=tell)
         return self

@@ -12,20 +12,21 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.noise_allocation import Item, calibrated
-from sfumato.backends import Backend, UnitRows
-from sfumato.catalog.canonical import fingerprint
+from sfumato.backends import UnitRows
 from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray, Number, budget_quantity
 from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.mechanism import confidence
+from sfumato.core.noise_allocation import least_noise
 from sfumato.core.noise_law import NoiseLaw
+from sfumato.core.vector_noise import VectorNoise
 from sfumato.errors import InvalidArgument, SfumatoError
 from sfumato.learn.additive_model import AdditiveModel
 from sfumato.learn.fairness_cells import GRID, FairnessCells, Subgroups
@@ -34,7 +35,7 @@ from sfumato.learn.features import Features, ModelColumn, declared_label
 from sfumato.learn.models import LinearModel
 from sfumato.learn.networks.fitted import FittedNetwork
 from sfumato.learn.training import PricedRows, TrainingRows, gaussian_budget, training_rows
-from sfumato.pipeline import refuse_huge
+from sfumato.pipeline import Look, PricedAnswer, refuse_huge
 from sfumato.plan.builder import Frame
 from sfumato.release.noise import add_noise_in_steps
 from sfumato.session.answers import answered, not_charged_yet
@@ -94,9 +95,11 @@ def released(model: Any) -> Classifier:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedFairness(PricedRows):
+@dataclass(frozen=True, kw_only=True)
+class PricedFairness(PricedRows, PricedAnswer[FairnessReport]):
     """A fairness report whose cost is known. Without a model it has a price, and cannot be answered."""
+
+    answer_type = FairnessReport
 
     rows: TrainingRows
     cells: FairnessCells
@@ -107,23 +110,21 @@ class PricedFairness(PricedRows):
     level: float
     model: Classifier | None = None
 
-    @property
+    @cached_property
     def event(self) -> Event:
         """All cells, as one vector. Theorem: see `fairness_cells`."""
-        return _item(self.cells).event(self.law)
+        return VectorNoise(l2_squared=self.cells.l2_squared).event(self.law)
 
-    def fingerprint(self) -> str:
-        """Return a hash of what is asked and of what it costs."""
+    def asked(self) -> dict[str, Any]:
+        """Return what is asked and what it costs."""
         model = "" if self.model is None else self.model.to_json()
-        return fingerprint(
-            request=self.request,
-            unit=self.unit,
-            columns=self.columns,
-            cells=self.cells,
-            level=self.level,
-            model=hashlib.sha256(model.encode()).hexdigest(),
-            cost=self.cost_record(),
-        )
+        return {
+            **super().asked(),
+            "columns": self.columns,
+            "cells": self.cells,
+            "level": self.level,
+            "model": hashlib.sha256(model.encode()).hexdigest(),
+        }
 
     def expected_error(self, units: float, *, most: float = 1.0) -> float:
         """Return about half of the interval of the accuracy of a group of so many units, 9 of 10 right."""
@@ -137,10 +138,10 @@ class PricedFairness(PricedRows):
         """Return about how many units a group needs for an error of its accuracy that is no larger."""
         return math.ceil(self.expected_error(1.0, most=math.inf) / error)
 
-    def computed(self, backend: Backend, public: Mapping[str, Any]) -> FairnessReport:
+    def computed(self, look: Look) -> FairnessReport:
         """Return the report, without its receipt. It has to be paid for."""
         assert self.model is not None
-        exact = backend.training_rows(self.rows.relation)
+        exact = look.backend.training_rows(self.rows.relation)
         nothing: npt.NDArray[Any] = np.zeros(0, dtype=np.int64)
         measured = add_noise_in_steps(
             exact,
@@ -179,10 +180,6 @@ class PricedFairness(PricedRows):
             f"an accuracy is known to about 10 points for groups of {self.least_units(0.1):,} units or more",
             "with twice the epsilon half as many units are enough",
         )
-
-    def read(self, stored: str) -> FairnessReport:
-        """Return the report that was stored as text."""
-        return FairnessReport.from_json(stored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -304,7 +301,8 @@ def plan_fairness(
     refuse_huge(asked)
     if model is not None:  # one that lacks its module is refused while that is free
         model.probabilities_of(np.zeros((0, features.width), dtype=np.float32))
-    [law] = calibrated(GaussianNoise, (_item(cells),), budget, budget.allowance(asked)).laws
+    vector = VectorNoise(l2_squared=cells.l2_squared)
+    [law] = least_noise(GaussianNoise, [vector], budget, budget.allowance(asked))
     return PricedFairness(
         rows=rows,
         cells=cells,
@@ -315,12 +313,6 @@ def plan_fairness(
         level=level,
         model=model,
     )
-
-
-def _item(cells: FairnessCells) -> Item:
-    """Return what gets noise: one vector, of whose shifts the norm is known."""
-    shifts = ((1, cells.l2_squared),)
-    return Item(measure=None, grouping_set=0, sensitivity=1, weight=Fraction(1), shifts=shifts, norm=True)
 
 
 def model_named(model: Classifier) -> str:

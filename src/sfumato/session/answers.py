@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from sfumato.pipeline import Payable, Published, answer
+from sfumato.pipeline import PricedAnswer, Published, answer
 
 if TYPE_CHECKING:
     from sfumato.session.database import Database
@@ -18,7 +18,7 @@ _Answer = TypeVar("_Answer", bound=Published)
 
 def answered(
     database: Database,
-    priced: Payable[_Answer],
+    priced: PricedAnswer[_Answer],
     *,
     key: str | None,
     purpose: str | None,

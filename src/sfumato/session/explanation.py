@@ -14,7 +14,7 @@ from sfumato.analysis.missing_limits import BOUNDS_PART
 from sfumato.analysis.shapes import scans
 from sfumato.core.rules import PureRule
 from sfumato.errors import InvalidArgument
-from sfumato.pipeline import Priced
+from sfumato.pipeline import PricedQuery
 from sfumato.plan.outline import labels
 from sfumato.release.lineage import shown_columns
 
@@ -59,7 +59,7 @@ def explanation(question: Question, *, size: float | None = None) -> str:
     return question.in_its_names("\n\n".join([*texts, *said]))
 
 
-def levels(question: Question, priced: Priced) -> list[str]:
+def levels(question: Question, priced: PricedQuery) -> list[str]:
     """Return how far off each level of consistent answers will be, and what of them is not protected."""
     pure, lines = isinstance(question.database.terms.rule, PureRule), []
     shown = set(shown_columns(question.request).values())
@@ -97,7 +97,7 @@ def _said_of_levels(bounding: Bounding, cost: Cost, names: Mapping[str, str], *,
     return [*lines, *(f"{NOT_PROTECTED}: {said}" for said in known.unprotected)]
 
 
-def _said_of_losses(priced: Priced) -> list[str]:
+def _said_of_losses(priced: PricedQuery) -> list[str]:
     """Return which limits may bite, and whether what they take is measured."""
     part = f"{float(MEASURED_PART):.0%} of the cost measures what is left out by"
     return [
@@ -106,7 +106,7 @@ def _said_of_losses(priced: Priced) -> list[str]:
     ]
 
 
-def _said_of_limits(priced: Priced) -> list[str]:
+def _said_of_limits(priced: PricedQuery) -> list[str]:
     """Return that limits are found first, and what is shown as long as they are not known."""
     if priced.limits is None:
         return []

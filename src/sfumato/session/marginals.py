@@ -203,7 +203,7 @@ class MarginalsQuestion:
             priced = (self if error is None else self.within(error)).priced()
         purpose = self.purpose if purpose is None else purpose
         with shown(progress) as tell:
-            return answered(self.database, replace(priced, tell=tell), key=key, purpose=purpose, tell=tell)
+            return answered(self.database, priced, key=key, purpose=purpose, tell=tell)
 
     @counted
     def advise(self, **options: Unpack[AdviceOptions]) -> Advice:

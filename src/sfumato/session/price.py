@@ -12,7 +12,7 @@ from sfumato.analysis.forecast import forecasts
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Balance, GrantBalance, Owner
 from sfumato.ledger.charges import Charge
-from sfumato.pipeline import Payable, admit, parts_charged
+from sfumato.pipeline import Priced, admit, parts_charged
 from sfumato.plan.outline import labels
 from sfumato.session.counting import counted
 from sfumato.session.explanation import levels
@@ -93,7 +93,7 @@ def price_of(question: Question, *, size: float | None = None) -> Price:
 
 def price_against(
     database: Database,
-    priced: Payable[Any],
+    priced: Priced,
     errors: Iterable[tuple[str, str]],
     notes: Iterable[str] = (),
 ) -> Price:
@@ -103,7 +103,7 @@ def price_against(
 
 def price_together(
     database: Database,
-    several: Sequence[Payable[Any]],
+    several: Sequence[Priced],
     errors: Iterable[tuple[str, str]] = (),
     notes: Iterable[str] = (),
 ) -> Price:
@@ -129,7 +129,7 @@ def price_together(
     )
 
 
-def charge_of(database: Database, priced: Payable[Any]) -> tuple[Charge, GrantBalance | None]:
+def charge_of(database: Database, priced: Priced) -> tuple[Charge, GrantBalance | None]:
     """Return what would be charged, and the grant that it would be charged to; refuse what is forbidden."""
     admit(priced, database.catalog.policy)
     balance, who = database.balance, database.analyst

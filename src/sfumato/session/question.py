@@ -13,7 +13,7 @@ from sfumato.analysis.forecast import cheapest, forecasts
 from sfumato.analysis.loss_measurement import main_part
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument, QueryRefused, SfumatoError
-from sfumato.pipeline import Priced, answer_public, plan
+from sfumato.pipeline import PricedQuery, answer_public, plan
 from sfumato.plan.options import QuestionOptions
 from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
@@ -60,7 +60,7 @@ class Question:
         return not self.request.queries
 
     @counted
-    def priced(self, epsilon: Number | None = None) -> Priced:
+    def priced(self, epsilon: Number | None = None) -> PricedQuery:
         """Return what one unit can change, the noise that takes, and the cost. Free."""
         chosen = self.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
         database = self.database

@@ -30,7 +30,7 @@ from sfumato.analysis.loss_measurement import main_part, priced_losses
 from sfumato.core.arguments import Number, budget_quantity, positive
 from sfumato.core.rules import UNITS, PureRule
 from sfumato.errors import BudgetExceeded, InvalidArgument, SfumatoError
-from sfumato.pipeline import Priced, unprotected_totals
+from sfumato.pipeline import PricedQuery
 from sfumato.plan.outline import labels
 from sfumato.release.workload_release import WorkloadRelease
 from sfumato.session.answers import answered, not_charged_yet
@@ -102,10 +102,10 @@ class Workload:
     def _settled(self, name: str, question: Question) -> bool:
         return name in self.targets or question.epsilon is not None
 
-    def _together(self, found: Mapping[str, Priced]) -> PricedBatch:
+    def _together(self, found: Mapping[str, PricedQuery]) -> PricedBatch:
         return plan_batch(self.names, [found[name] for name in self.names], budget=self.database.terms)
 
-    def _alone(self, name: str, question: Question) -> Priced:
+    def _alone(self, name: str, question: Question) -> PricedQuery:
         """Return a question with the noise of its own epsilon, or the cheapest for its own error."""
         if name not in self.targets:
             return question.priced()
@@ -126,7 +126,9 @@ class Workload:
 
     # -- what the rest share ------------------------------------------------------------------
 
-    def _divided(self, rest: Mapping[str, Question], found: Mapping[str, Priced]) -> dict[str, Priced]:
+    def _divided(
+        self, rest: Mapping[str, Question], found: Mapping[str, PricedQuery]
+    ) -> dict[str, PricedQuery]:
         """Return the other questions with shares of what is left of the workload's epsilon.
 
         The shares are in the best proportions (`analysis.batches`). Measurements that are shared make
@@ -154,7 +156,7 @@ class Workload:
             for name, one in alone.items()
         }
         part = (1 - spent / allowed) / Fraction(sum(wishes.values()))
-        best: dict[str, Priced] = {}
+        best: dict[str, PricedQuery] = {}
         for _ in range(_ROUNDS):
             tried = {
                 name: self._at(one, min(Fraction(1), _short(part * Fraction(wishes[name]))))
@@ -168,7 +170,7 @@ class Workload:
             part *= (allowed - spent) / max(cost - spent, allowed / 10**6) * Fraction(9999, 10000)
         return best
 
-    def _at(self, priced: Priced, part: Fraction) -> Priced:
+    def _at(self, priced: PricedQuery, part: Fraction) -> PricedQuery:
         """Return a question with the noise for a part of what the workload's epsilon allows."""
         terms, options = self.database.terms, priced.request.options
         costs = price_together(
@@ -182,14 +184,14 @@ class Workload:
         losses = priced_losses(priced.losses, terms, epsilon=self.epsilon, noise=options.noise, part=part)
         return replace(priced, costs=costs, losses=losses)
 
-    def _charge(self, found: Mapping[str, Priced]) -> Fraction:
+    def _charge(self, found: Mapping[str, PricedQuery]) -> Fraction:
         """Return what questions are charged together, in the currency of the budget's rule."""
         if not found:
             return Fraction(0)
         event = batch_event(list(found.values()))
         return Fraction(self.database.terms.rule.charge(event), UNITS)
 
-    def _dearest(self, found: Mapping[str, Priced]) -> str:
+    def _dearest(self, found: Mapping[str, PricedQuery]) -> str:
         first = sorted(found, key=lambda name: -found[name].epsilon)[:3]
         return ", ".join(f"`{name}` (epsilon {float(found[name].epsilon):.3g})" for name in first)
 
@@ -237,7 +239,7 @@ class Workload:
             tell("pricing")
             with not_charged_yet():
                 priced = self.priced()
-            return answered(self.database, replace(priced, tell=tell), key=key, purpose=purpose, tell=tell)
+            return answered(self.database, priced, key=key, purpose=purpose, tell=tell)
 
     @counted
     def __repr__(self) -> str:
@@ -325,7 +327,7 @@ def _price(workload: Workload, priced: PricedBatch) -> WorkloadPrice:
     rule, limit = database.terms.rule, max(1, database.terms.limit)
     return WorkloadPrice(
         epsilon=priced.epsilon,
-        delta=priced.delta_loss + priced.keys_delta,
+        delta=priced.delta,
         share=charge.units / limit,
         share_alone=sum(rule.charge(one.event) for one in priced.questions) / limit,
         measured=sum(len(one.cost.noises) for one in priced.shared),
@@ -334,7 +336,7 @@ def _price(workload: Workload, priced: PricedBatch) -> WorkloadPrice:
             (name, column, error_of(one, size=workload.size))
             for name, column, one in workload.forecasts(priced)
         ),
-        unprotected=unprotected_totals(priced.all_boundings),
+        unprotected=priced.unprotected,
         refusal=shortage(database.balance, charge, grant),
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -171,7 +170,7 @@ class NeuralNetwork(Estimator[FittedNetwork]):
         with not_charged_yet():
             priced = self.priced(table)
         with shown(progress) as tell:
-            self.release_ = train(replace(priced, tell=tell), key=key, purpose=purpose)
+            self.release_ = train(priced, key=key, purpose=purpose, tell=tell)
         return self
 
     # -- what was fitted ----------------------------------------------------------------------
