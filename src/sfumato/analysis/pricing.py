@@ -60,7 +60,7 @@ from sfumato.core.rules import PureRule
 from sfumato.core.steps import spend
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.plan.hints import refuse
-from sfumato.plan.request import DEFAULT_OPTIONS, Options
+from sfumato.plan.options import DEFAULT_OPTIONS, Options
 
 __all__ = ["Cost", "Noise", "price"]
 

@@ -19,8 +19,8 @@ from sqlglot import Token, TokenType, exp
 
 from sfumato.errors import InvalidArgument
 from sfumato.plan.limits import FURTHEST, is_number
+from sfumato.plan.options import Options
 from sfumato.plan.question import Clause, NamedArgument, Statement
-from sfumato.plan.request import Options
 from sfumato.plan.tree import Span
 
 __all__ = ["cut", "translated"]

@@ -17,9 +17,10 @@ from sfumato.plan import googlesql
 from sfumato.plan.context import Context, Released
 from sfumato.plan.dialect import parsed
 from sfumato.plan.limits import MOST_CHARACTERS, balanced, check_statement, check_tokens
+from sfumato.plan.options import DEFAULT_OPTIONS, Options
 from sfumato.plan.qualified_names import resolve_names
 from sfumato.plan.question import Statement
-from sfumato.plan.request import DEFAULT_OPTIONS, NamedQuery, Options, Request
+from sfumato.plan.request import NamedQuery, Request
 from sfumato.plan.selects import plan
 from sfumato.plan.syntax import PLAIN
 from sfumato.plan.tree import Span

@@ -15,7 +15,7 @@ from sfumato.core.gaussian import GaussianNoise
 from sfumato.errors import InvalidArgument
 from sfumato.pages import Notes, fragment
 from sfumato.plan.estimates import known_field, private_table
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.values import Val
 from sfumato.session.counting import counted
 from sfumato.session.question import Question
