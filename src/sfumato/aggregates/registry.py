@@ -46,16 +46,14 @@ class Function(Enum):
     HISTOGRAM = Histogram("histogram", ("histogram",))
     SAMPLE_AND_AGGREGATE = SampleAndAggregate("sample_and_aggregate")
 
-    @property
-    def record(self) -> AggregateRecord:
-        """All that is known about it."""
-        record: AggregateRecord = self.value
-        return record
+    record: AggregateRecord
+    """All that is known about it."""
+    label: str
+    """How it is shown and stored."""
 
-    @property
-    def label(self) -> str:
-        """How it is shown and stored."""
-        return self.record.label
+    def __init__(self, record: AggregateRecord) -> None:
+        self.record = record
+        self.label = record.label
 
 
 _CALLED = {name: one for one in Function for name in one.record.names}

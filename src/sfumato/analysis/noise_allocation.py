@@ -12,7 +12,7 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, Event, Repeated
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.rules import PureRule
-from sfumato.core.steps import spend
+from sfumato.core.steps import remembered, spend
 
 __all__ = ["Item", "Kinds", "Treatment", "calibrated", "tree_shape"]
 
@@ -78,7 +78,7 @@ class Item:
         """The sum of all shifts, in sensitivities."""
         if self.total is not None:
             return self.levels * self.total
-        return self.levels * sum(multiple * times for multiple, times in self.shifts)
+        return self.levels * sum([multiple * times for multiple, times in self.shifts])
 
     @property
     def l2_squared(self) -> int | Fraction:
@@ -86,7 +86,7 @@ class Item:
         if self.total is not None:
             largest = Fraction(max(multiple for multiple, _ in self.shifts))
             return self.levels * self.total * min(self.total, largest)
-        return self.levels * sum(multiple**2 * times for multiple, times in self.shifts)
+        return self.levels * sum([multiple**2 * times for multiple, times in self.shifts])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +112,9 @@ class Kinds:
             places.append(kind)
         counts = Counter(places)
         return Kinds(
-            items=tuple(items[place] for place in first),
+            items=tuple([items[place] for place in first]),
             first=tuple(first),
-            times=tuple(counts[kind] for kind in range(len(first))),
+            times=tuple(map(counts.__getitem__, range(len(first)))),
             places=tuple(places),
         )
 
@@ -159,6 +159,7 @@ def tree_shape(cells: int, law: type[NoiseLaw]) -> tuple[int, int]:
 # -- how much noise -------------------------------------------------------------------------
 
 
+@remembered(256)  # a question is priced again with each prediction of its error, and before its release
 def calibrated(
     law: type[NoiseLaw], items: tuple[Item, ...], budget: PrivacyBudget, allowance: Fraction
 ) -> Treatment:
@@ -168,7 +169,8 @@ def calibrated(
     is fixed (Lagrange): p = 1 for Gaussian noise, where u is the variance, and 2 for Laplace noise, where
     u is the scale. Rounds: up, to more noise.
     """
-    if law.pure and isinstance(budget.rule, PureRule):
+    rule = budget.rule
+    if law.pure and isinstance(rule, PureRule):
         return _pure(law, items, allowance)
     kinds, power = Kinds.of(items), law.power()
     norms = [law.norm(item.l1, item.l2_squared) for item in kinds.items]
@@ -186,11 +188,11 @@ def calibrated(
         spent = Fraction(0)
         for item, own, number in zip(kinds.items, candidate, kinds.times, strict=True):
             for part, times in item.event(own).parts():
-                spent += Fraction(budget.rule.price(part)) * times * number
+                spent += Fraction(rule.price(part)) * times * number
         return spent
 
     def treated(candidate: list[NoiseLaw]) -> Treatment:
-        return Treatment(items=items, laws=tuple(candidate[kind] for kind in kinds.places))
+        return Treatment(items=items, laws=tuple([candidate[kind] for kind in kinds.places]))
 
     # Prices fall about like 1 / level^power: follow that to the allowance.
     known = [
@@ -198,7 +200,7 @@ def calibrated(
     ]
     level = law.first_level(
         [known[kind] for kind in kinds.places],
-        lambda event: float(budget.rule.price(event)) / float(allowance),
+        lambda event: float(rule.price(event)) / float(allowance),
     )
     low, high = 0.0, math.inf
     for _ in range(_TRIES):
@@ -234,4 +236,4 @@ def _pure(law: type[NoiseLaw], items: tuple[Item, ...], epsilon: Fraction) -> Tr
         law(item.l1 * item.sensitivity / (epsilon * share))
         for item, share in zip(kinds.items, shares, strict=True)
     ]
-    return Treatment(items=items, laws=tuple(laws[kind] for kind in kinds.places))
+    return Treatment(items=items, laws=tuple([laws[kind] for kind in kinds.places]))

@@ -16,6 +16,7 @@ from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from functools import cache
 from itertools import repeat
 from typing import Any
 
@@ -26,6 +27,8 @@ __all__ = ["VERSION", "canonical", "fingerprint"]
 
 VERSION = 1
 """The version of the rules; a fingerprint of another version equals none of this one."""
+
+_AS_IT_IS = frozenset({type(None), bool, str})
 
 
 def fingerprint(**parts: Any) -> str:
@@ -44,6 +47,12 @@ def canonical(value: Any) -> str:
     '{"a":null,"b":[1,{"float":"0x1.4000000000000p+1"}]}'
     """
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+@cache
+def _compared(kind: type) -> tuple[str, ...]:
+    """Return the fields of a class that take part in comparisons."""
+    return tuple(field.name for field in fields(kind) if field.compare)
 
 
 def _plain(value: Any) -> Any:
@@ -65,14 +74,15 @@ def _plain(value: Any) -> Any:
         case datetime.date():
             return {type(value).__name__: value.isoformat()}
         case tuple() | list():
-            return [_plain(one) for one in value]
+            return [one if type(one) in _AS_IT_IS else _plain(one) for one in value]
         case Set():
             return {"set": sorted(canonical(one) for one in value)}
         case Mapping():
             if not all(map(isinstance, value, repeat(str))):
                 raise Unsupported("a record whose keys are not texts")
-            return {key: one if type(one) is str else _plain(one) for key, one in value.items()}
+            return {key: one if type(one) in _AS_IT_IS else _plain(one) for key, one in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        named = {field.name: getattr(value, field.name) for field in fields(value) if field.compare}
-        return {"record": type(value).__name__, "of": _plain(named)}
+        names = _compared(type(value))
+        own = {name: one if type(one := getattr(value, name)) in _AS_IT_IS else _plain(one) for name in names}
+        return {"record": type(value).__name__, "of": own}
     raise Unsupported(f"a canonical record of a {type(value).__name__}")

@@ -64,6 +64,8 @@ def encode(value: Any) -> Any:
         case float():
             return value if math.isfinite(value) else {"$real": repr(value)}
         case tuple():
+            if _PLAIN.issuperset(map(type, value)):
+                return list(value)
             return [item if type(item) in _PLAIN else encode(item) for item in value]
         case list():
             return {"$list": encode(tuple(value))}
@@ -86,7 +88,8 @@ def encode(value: Any) -> Any:
         case dict() if all(map(isinstance, value, repeat(str))) and not any(map(_TAGGED, value)):
             return {key: item if type(item) in _PLAIN else encode(item) for key, item in value.items()}
         case _ if (tag := f"${type(value).__name__}") in _CLASSES:
-            return {tag: encode(_fields(value))}
+            given = _fields(value)
+            return {tag: {name: one if type(one) in _PLAIN else encode(one) for name, one in given.items()}}
         case _:
             raise Unsupported(f"a {type(value).__name__} cannot be stored")
 
