@@ -19,6 +19,7 @@ __all__ = ["Item", "Kinds", "Treatment", "calibrated", "tree_shape"]
 _BITS = 32  # shares of a pure epsilon are kept this short
 _TRIES = 60
 _STEPS_PER_KIND = 20
+_FEW = 64  # items of a search whose result is kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,11 +160,21 @@ def tree_shape(cells: int, law: type[NoiseLaw]) -> tuple[int, int]:
 # -- how much noise -------------------------------------------------------------------------
 
 
-@remembered(256)  # a question is priced again with each prediction of its error, and before its release
 def calibrated(
     law: type[NoiseLaw], items: tuple[Item, ...], budget: PrivacyBudget, allowance: Fraction
 ) -> Treatment:
     """Return the least noise, in the best proportions, whose price is within the allowance.
+
+    What was found for few items is kept: a question is priced to be shown, explained and released.
+    """
+    find = _least if len(items) > _FEW else _kept_least
+    return find(law, items, budget, allowance)
+
+
+def _least(
+    law: type[NoiseLaw], items: tuple[Item, ...], budget: PrivacyBudget, allowance: Fraction
+) -> Treatment:
+    """Search for the level of all noises at which they cost what is allowed.
 
     Theorem: with relative parameters u, sum w u^p is least for u ~ (norm / w)^(1/(p+1)) where sum norm / u
     is fixed (Lagrange): p = 1 for Gaussian noise, where u is the variance, and 2 for Laplace noise, where
@@ -219,6 +230,9 @@ def calibrated(
         if high < low * (1 + 1e-7):
             break
     return treated(at(high))
+
+
+_kept_least = remembered(256)(_least)
 
 
 def _pure(law: type[NoiseLaw], items: tuple[Item, ...], epsilon: Fraction) -> Treatment:

@@ -53,7 +53,7 @@ __all__ = ["DuckDBBackend"]
 _T = TypeVar("_T")
 
 _FEW = 1 << 20  # units that are kept by themselves
-_COMPILED = 32  # queries whose texts are kept
+_COMPILED, _FEW_KEYS = 32, 10_000  # queries whose texts are kept, and declared keys of each of them
 
 
 class DuckDBBackend:
@@ -246,7 +246,8 @@ class DuckDBBackend:
             if compiled is query:
                 return program
         program = compile_query(query, self._catalog)
-        self._compiled = ((query, program), *self._compiled[: _COMPILED - 1])
+        if len(query.declared or ()) <= _FEW_KEYS:
+            self._compiled = ((query, program), *self._compiled[: _COMPILED - 1])
         return program
 
     def check_names(self) -> None:
