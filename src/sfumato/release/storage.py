@@ -155,6 +155,8 @@ def _fields(value: Any) -> dict[str, Any]:
     """Return the fields that differ from their defaults."""
     found = {}
     for field in dataclasses.fields(value):
+        if not field.init:  # it follows from others
+            continue
         given = getattr(value, field.name)
         if type(given) is not type(field.default) or given != field.default:
             found[field.name] = given
