@@ -57,6 +57,7 @@ class Function(Enum):
 
 
 _CALLED = {name: one for one in Function for name in one.record.names}
+_LABELLED = {one.label: one for one in Function}
 
 
 def function_called(*names: str) -> Function | None:
@@ -66,4 +67,4 @@ def function_called(*names: str) -> Function | None:
 
 def function_labelled(label: str) -> Function:
     """Return the aggregate that was stored under a label."""
-    return next(one for one in Function if one.label == label)
+    return _LABELLED[label]

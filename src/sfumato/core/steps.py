@@ -14,7 +14,6 @@ two counts.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -33,6 +32,8 @@ MOST_STEPS = 100_000
 
 CALLS = 100
 """How many calls of functions one step stands for at most."""
+
+_EVERY = 2**62  # no limit, where steps are only counted
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,7 +115,7 @@ def remembered(most: int) -> Callable[[_Function], _Function]:
                 result, taken = found
                 spend(taken)
                 return result
-            with limited(sys.maxsize) as steps:  # inside another block, this is the count of that one
+            with limited(_EVERY) as steps:  # inside another block, this is the count of that one
                 before = steps.taken
                 result = function(*given)
                 taken = steps.taken - before
