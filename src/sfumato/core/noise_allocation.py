@@ -71,9 +71,9 @@ class Kinds:
 
 
 def weight_of_share(share: Fraction, law: type[NoiseLaw], norm: int | Fraction, *, pure: bool) -> Fraction:
-    """Return the importance with which an item gets a share of the cost, where all items have such ones.
+    """Return the importance by which an item of this norm gets its share of the cost, as the other items do.
 
-    Theorem: `least_noise` gives an item of norm N and weight w the parameter u ~ (N / w)^(1/(p+1)). The
+    Theorem: `least_noise` gives an item of norm N and importance w the parameter u ~ (N / w)^(1/(p+1)). The
     cost is N / u, and that is the share where w = share^(p+1) / N^p. Of Laplace noise under a rule that
     adds up squares it is about (N / u)^2, and then w = share^(3/2) / N^2.
     """

@@ -88,21 +88,17 @@ def answer(
                         purpose=purpose,
                     )
                 )
+            number = reservation.sequence
             if reservation.replayed is not None:
-                _LOG.info("reservation %d: answered again, free", reservation.sequence)
+                _LOG.info("reservation %d: answered again, free", number)
                 return priced.read(reservation.replayed.decode())
-            _LOG.info(
-                "reservation %d: unit %r is charged epsilon %.6g",
-                reservation.sequence,
-                priced.unit,
-                priced.epsilon,
-            )
+            _LOG.info("reservation %d: unit %r is charged epsilon %.6g", number, priced.unit, priced.epsilon)
             begin("computing")
             published = looked(priced, Look(backend=backend, public=public, tell=tell), reservation)
             begin("storing")
             with deferred():
                 reservation.commit(published.to_json().encode())
-            _LOG.info("reservation %d: answered", reservation.sequence)
+            _LOG.info("reservation %d: answered", number)
             return published
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_interrupted(reservation, ledger)) from None
