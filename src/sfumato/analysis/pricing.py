@@ -203,9 +203,9 @@ def _shared(
     found: dict[int, NoiseLaw] = {}
     for owner, own in parts.items():
         places = [place for place, one in enumerate(owners) if one == owner]
-        treated = calibrated(law, tuple(map(items.__getitem__, places)), budget, own)
+        treated = calibrated(law, tuple(items[place] for place in places), budget, own)
         found |= dict(zip(places, treated.laws, strict=True))
-    return Treatment(items=items, laws=tuple(map(found.__getitem__, range(len(items)))))
+    return Treatment(items=items, laws=tuple(found[place] for place in range(len(items))))
 
 
 def _owner(measure: str | None, bounding: Bounding, *, decides: bool) -> str | None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from sfumato.learn import FairnessReport
     from sfumato.plan.builder import Frame
     from sfumato.session.price import Price
-    from sfumato.session.spending import PriceTag
 
 __all__ = ["TrainingOptions", "train"]
 
@@ -236,7 +235,7 @@ def _weights(frame: Any, given: list[str]) -> dict[str, dict[Any, float]]:
     return found
 
 
-def _agree(price: PriceTag, *, yes: bool) -> None:
+def _agree(price: Price, *, yes: bool) -> None:
     """Show the price, and ask whether to pay it; where nobody can be asked, --yes has to say so."""
     screen(error=True).print("\n".join(price.lines()[:-1]))
     if yes:

@@ -65,7 +65,7 @@ class Kinds:
         counts = Counter(places)
         return Kinds(
             first=tuple(first),
-            times=tuple(map(counts.__getitem__, range(len(first)))),
+            times=tuple(counts[kind] for kind in range(len(first))),
             places=tuple(places),
         )
 
@@ -125,7 +125,7 @@ def _searched(
         return spent
 
     def of_all(candidate: list[NoiseLaw]) -> tuple[NoiseLaw, ...]:
-        return tuple([candidate[kind] for kind in kinds.places])
+        return tuple(candidate[kind] for kind in kinds.places)
 
     # Prices fall about like 1 / level^power: follow that to the allowance.
     known = [(norm, ratio, item.sensitivity) for item, norm, ratio in zip(found, norms, ratios, strict=True)]

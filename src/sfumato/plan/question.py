@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import itemgetter
 from typing import Any, NoReturn
 
 from sqlglot import exp
@@ -46,9 +45,6 @@ class Clause:
     options: Options = DEFAULT_OPTIONS
     keys_epsilon: Fraction | None = None
     taken: bool = False
-
-
-_START, _END = itemgetter("start"), itemgetter("end")
 
 
 class Statement:
@@ -101,8 +97,8 @@ class Statement:
         places = [part.meta for part in node.walk() if "start" in part.meta]
         if not places:
             return None
-        start = min(map(_START, places))
-        end = max(map(_END, places)) + 1
+        start = min(place["start"] for place in places)
+        end = max(place["end"] for place in places) + 1
         missing = self.text.count("(", start, end) - self.text.count(")", start, end)
         while missing > 0 and (closing := _CLOSING.match(self.text, end)):
             end = closing.end()
