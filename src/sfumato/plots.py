@@ -13,10 +13,10 @@ from __future__ import annotations
 import datetime
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.errors import InvalidArgument, Unsupported
 
@@ -36,6 +36,7 @@ _DASHES = ([6, 4], [2, 3], [9, 3, 2, 3])
 _WIDTH, _HEIGHT = 480, 300  # a phone shows it at three quarters of its size, a desk at four thirds
 _FOUR_DIGITS = 10_000  # below it no comma is needed: 2019 may be a year
 _LETTERS, _LETTER = 13, 7.2  # the size of letters, and the width of most of them
+_X = TypeVar("_X", bound=float)
 _FONT = "Arial, Helvetica, Liberation Sans, sans-serif"  # letters of one width, here and where it is seen
 
 
@@ -74,6 +75,13 @@ class Line:
     def flat(cls, label: str, y: float, ends: tuple[float, float], *, dashed: bool = False) -> Line:
         """Return a horizontal line between two values of x."""
         return cls(label=label, points=tuple((x, y) for x in ends), dashed=dashed)
+
+    @classmethod
+    def curve(
+        cls, label: str, function: Callable[[_X], float], places: Iterable[_X], *, dashed: bool = False
+    ) -> Line:
+        """Return the curve of a function at some values of x."""
+        return cls(label=label, points=tuple((float(x), function(x)) for x in places), dashed=dashed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,7 +124,8 @@ def test_a_duckdb_file_without_values(tmp_path: Path) -> None:
     advised = sfumato(tmp_path, "advise", asked, "--size", "9")
     assert advised.returncode == 0 and "Of 100 people" in advised.stdout, advised.stderr
     assert contents(tmp_path) == before
-    assert "SF501" in sfumato(tmp_path, "query", asked, "--epsilon", "0.1").stderr
+    refused = sfumato(tmp_path, "query", asked, "--epsilon", "0.1").stderr
+    assert "SF706" in refused and "cannot be read" in refused  # read whole at opening, before any charge
 
 
 def contents(folder: Path) -> dict[Path, bytes]:

@@ -17,7 +17,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, InvalidArgument, LedgerError
 from sfumato.ledger import OWNER, Ledger, verify_receipt
-from sfumato.pipeline import Look, Looks, Priced, several_looks
+from sfumato.pipeline import LookCost, Looks, PricedQuery, several_looks
 from sfumato.session import Database
 from tests.cli.programs import sfumato
 from tests.processes import said
@@ -38,7 +38,7 @@ def opened(folder: Path, epsilon: float = 1) -> Database:
     return sf.connect(source, unit="person", columns=columns, budget=budget, ledger=folder / "a", **caps)
 
 
-def asked(db: Database, age: int, epsilon: float = 0.1) -> Priced:
+def asked(db: Database, age: int, epsilon: float = 0.1) -> PricedQuery:
     return db.sql(TEXT.format(age), epsilon=epsilon).priced()
 
 
@@ -55,7 +55,7 @@ def begun(db: Database, steps: int = 3, **changes: Any) -> Iterator[Looks]:
         "data_may_change": False,
         **changes,
     }
-    with several_looks([Look.of(asked(db, 0))] * steps, **named) as looks:
+    with several_looks([LookCost.of(asked(db, 0))] * steps, **named) as looks:
         yield looks
 
 
@@ -121,6 +121,19 @@ def test_all_steps_have_to_fit_before_the_first_is_taken(db: Database) -> None:
     with pytest.raises(InvalidArgument), begun(db, steps=0):
         raise AssertionError
     assert db.ledger.history() == ()
+
+
+def test_a_budget_with_other_neighbours_is_refused_before_the_charge(db: Database) -> None:
+    class Replacing:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(db.ledger, name)
+
+        def replace_one(self, unit: str) -> bool:
+            return True
+
+    with pytest.raises(LedgerError) as refusal, begun(db, ledger=Replacing()):
+        raise AssertionError
+    assert refusal.value.code == "SF605" and db.ledger.history() == ()
 
 
 def test_an_engine_that_fails_burns_its_step_and_the_next_goes_on(db: Database) -> None:

@@ -19,7 +19,7 @@ import pytest
 from scipy.stats import binom
 
 from sfumato.backends.exact import Exact, ExactGroups
-from sfumato.pipeline import Priced, published
+from sfumato.pipeline import Look, PricedQuery, published
 from sfumato.release import Release, add_noise
 from sfumato.release.weighted_selection import weights_of
 from tests.engine.tpch import PUBLIC_QUESTIONS, QUESTIONS, connected, database, scaled, tables, truth
@@ -90,7 +90,7 @@ def test_groups_are_those_of_the_condition(name: str, groups: set[str]) -> None:
     assert {key[0] for key in bounding.query.declared or ()} == groups
 
 
-def _chance_of_a_missing_group(priced: Priced, exact: list[Exact[tuple[ExactGroups, ...]]]) -> float:
+def _chance_of_a_missing_group(priced: PricedQuery, exact: list[Exact[tuple[ExactGroups, ...]]]) -> float:
     """Return the chance that some group that exists is not shown, at most."""
     total = 0.0
     for one, cost in zip(exact, priced.costs, strict=True):
@@ -139,7 +139,7 @@ def test_intervals_cover_at_their_level(name: str, tmp_path: Path) -> None:
     missed, empty = 0.0, 0
     for _ in range(REPEATED):
         noisy = [(add_noise(*each), each[-1]) for each in zip(exact, boundings, costs, strict=True)]
-        release = published(priced, noisy, db.backend, public, {})
+        release = published(priced, noisy, Look(backend=db.backend, public=public), {})
         intervals = release.intervals(LEVEL)
         places = {column: release.columns.index(column) for column in intervals}
         if name == "Q20":

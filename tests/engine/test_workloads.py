@@ -20,7 +20,7 @@ from sfumato.analysis.shared_measurements import share
 from sfumato.core.events import Composed
 from sfumato.core.rules import UNITS
 from sfumato.errors import BudgetExceeded, InvalidArgument, SfumatoError
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.sql import parse
 from sfumato.release import Published
 from sfumato.release.workload_release import WorkloadRelease

@@ -96,21 +96,7 @@ def _released(question: Callable[[Database], Any]) -> Asked:
 
 
 def _fitted(estimator: Callable[[], Any]) -> Asked:
-    @dataclass(frozen=True, slots=True)
-    class Fit:
-        estimator: Any
-        table: Any
-
-        def __repr__(self) -> str:
-            return "\n".join([repr(self.estimator), *self.estimator.price(self.table).lines()])
-
-        def priced(self) -> Any:
-            return self.estimator.priced(self.table)
-
-    return Asked(
-        lambda db: Fit(estimator(), db.table("people")),
-        lambda asked, key: asked.estimator.fit(asked.table, key=key).release_,
-    )
+    return _released(lambda db: estimator().question(db.table("people")))
 
 
 def _model(db: Database) -> Any:

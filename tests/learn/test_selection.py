@@ -21,11 +21,11 @@ from sfumato.learn import (
     LogisticRegression,
     ModelSelection,
     SelectedModel,
+    priced_selection,
     select_model,
-    selection,
 )
+from sfumato.learn.priced_selection import DividedRows, score_sums
 from sfumato.learn.selected_model import GRID
-from sfumato.learn.selection import DividedRows, score_sums
 from sfumato.learn.stored import read_stored
 from sfumato.learn.training import PricedTraining
 
@@ -85,7 +85,7 @@ def test_the_better_model_is_chosen_and_charged_once(db: sf.Database, all_folds:
 def test_what_is_charged_covers_what_one_unit_meets(db: sf.Database, all_folds: bool) -> None:
     priced, rule = asked(db, folds=4, all_folds=all_folds).priced(), db.terms.rule
     trainings = sum((Fraction(rule.price(one.event)) for one in priced.trainings), Fraction(0))
-    choice, score = selection._scoring_items()
+    choice, score = priced_selection._scoring()
     scoring = Fraction(rule.price(choice.event(priced.laws[0]))) + Fraction(
         rule.price(score.event(priced.laws[1]))
     )
@@ -106,7 +106,7 @@ def test_nobody_is_judged_by_a_model_that_saw_them(
     """Record which rows each training and each judgement sees; a planted training on all rows fails here."""
     trained: list[UnitRows] = []
     judged: list[UnitRows] = []
-    train, judge = PricedTraining.trained, selection.score_sums
+    train, judge = PricedTraining.trained, priced_selection.score_sums
 
     def recorded(self: PricedTraining, exact: Exact[UnitRows]) -> Any:
         trained.append(exact.reveal())
@@ -117,7 +117,7 @@ def test_nobody_is_judged_by_a_model_that_saw_them(
         return judge(model, rows)
 
     monkeypatch.setattr(PricedTraining, "trained", recorded)
-    monkeypatch.setattr(selection, "score_sums", recorded_score)
+    monkeypatch.setattr(priced_selection, "score_sums", recorded_score)
     asked(db, folds=3, all_folds=all_folds).release()
     everybody = set(db.backend.training_rows(asked(db).priced().rows.relation).reveal().columns["age"])
     rounds = 3 if all_folds else 1

@@ -19,7 +19,7 @@ from scipy import stats
 from sfumato.errors import InvalidArgument
 from sfumato.local import client
 from sfumato.local.ballots import UnaryEncoding
-from sfumato.local.longitudinal import LongitudinalPlan, Memoised, Renewed, Rule
+from sfumato.local.longitudinal import Memoised, Renewed, Rule
 from sfumato.local.protocol import FrequencyProtocol
 from sfumato.local.questions import OneAnswer
 from sfumato.local.response import KaryResponse
@@ -403,23 +403,18 @@ def test_the_chain_of_two_responses_is_shuffled_as_one():
 
 
 def test_plans_and_their_sentences():
-    plan = LongitudinalPlan(rule="value", permanent=F(3), days=100, changes=1, cap=5)
+    coin = KaryResponse.coin_toss()
+    plan = Memoised(protocol=coin, cap=5).plan(days=100, changes=1)
     assert plan.epsilon == pytest.approx(2 * math.log(3)) and plan.epsilon >= 2 * math.log(3) * (1 - 1e-16)
     assert "no bound" in str(plan) and "1 change " in str(plan) and "2 reports" in str(plan)
-    one = LongitudinalPlan(rule="value", permanent=F(3), days=100, changes=7, cap=1)
+    one = Memoised(protocol=coin, cap=1).plan(days=100, changes=7)
     assert one.worst_ratio == one.ratio == 3 and "epsilon 1.099" in str(one)
-    assert LongitudinalPlan(rule="value", permanent=F(3), instant=F(2), days=4, cap=2).worst_ratio == 16
-    assert LongitudinalPlan(rule="calendar", permanent=F(3), days=10, cap=99, every=4).draws == 3
-    for wrong in (
-        {"days": 0},
-        {"cap": 0},
-        {"changes": -1},
-        {"every": 0},
-        {"rule": "x"},
-        {"permanent": F(1, 2)},
-        {"instant": F(0)},
-    ):
+    two = TwoStageResponse(size=2, permanent=F(3), instant=F(2))
+    assert Memoised(protocol=two, cap=2).plan(days=4).worst_ratio == 16
+    assert Renewed(protocol=coin, cap=99, every=4).plan(days=10).draws == 3
+    for wrong in ({"days": 0}, {"changes": -1}):
         with pytest.raises(InvalidArgument):
-            LongitudinalPlan(**({"rule": "value", "permanent": F(3), "days": 3, "cap": 3} | wrong))
-    with pytest.raises(InvalidArgument):
-        Renewed(protocol=RESPONSES[0], cap=1, every=0)
+            Memoised(protocol=coin, cap=3).plan(**({"days": 3} | wrong))
+    for rule, limits in ((Memoised, {"cap": 0}), (Renewed, {"cap": 0}), (Renewed, {"cap": 1, "every": 0})):
+        with pytest.raises(InvalidArgument):
+            rule(protocol=coin, **limits)

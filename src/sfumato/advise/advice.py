@@ -8,11 +8,12 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, TypedDict, Unpack
 
-from sfumato.advise.choice import Choice, ExpectedError, FrontierPoint, WantedError, few, frontier
+from sfumato.advise.choice import Choice, FrontierPoint, WantedError, few, frontier
 from sfumato.advise.deltas import about_delta
 from sfumato.advise.limits import EpsilonRange, Limit, RiskLimit, epsilon_range, wanted_errors
 from sfumato.advise.money import Harm
 from sfumato.advise.risk import Risk, risk_of
+from sfumato.analysis.expected_error import ExpectedError
 from sfumato.core.arguments import Number
 from sfumato.core.measures import ApproximateDP
 from sfumato.pages import Page, Presentable

@@ -73,31 +73,21 @@ class ProjectComparison(Presentable):
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return what is declared and what it means for people: a name, then a cell for each project."""
-        first = self.projects[0].advice
-        after = f", {self.rate:g} false alarms" if self.rate else ""
+        projects, rate = self.projects, self.rate
+        advised = [one.advice for one in projects]
+        after = f", {rate:g} false alarms" if rate else ""
+        beliefs = [one.risk.posterior(one.prior, false_alarms=rate) for one in advised]
+        numbers = {
+            "advantage": [one.risk.advantage for one in advised],
+            f"belief from {advised[0].prior:g}{after}": beliefs,
+            f"found at {FALSE_ALARMS:g} false alarms": [one.risk.found(FALSE_ALARMS) for one in advised],
+            f"advantage, family of {advised[0].family.people}": [one.family.advantage for one in advised],
+            "advantage, all of a year": [one.year.advantage for one in projects],
+        }
         return [
-            ("protects", *(one.unit for one in self.projects)),
-            *(
-                (name, *(one.declared.get(name, "") for one in self.projects))
-                for name in self.projects[0].declared
-            ),
-            ("advantage", *(f"{one.advice.risk.advantage:.4f}" for one in self.projects)),
-            (
-                f"belief from {first.prior:g}{after}",
-                *(
-                    f"{one.advice.risk.posterior(one.advice.prior, false_alarms=self.rate):.4f}"
-                    for one in self.projects
-                ),
-            ),
-            (
-                f"found at {FALSE_ALARMS:g} false alarms",
-                *(f"{one.advice.risk.found(FALSE_ALARMS):.4f}" for one in self.projects),
-            ),
-            (
-                f"advantage, family of {first.family.people}",
-                *(f"{one.advice.family.advantage:.4f}" for one in self.projects),
-            ),
-            ("advantage, all of a year", *(f"{one.year.advantage:.4f}" for one in self.projects)),
+            ("protects", *(one.unit for one in projects)),
+            *((name, *(one.declared.get(name, "") for one in projects)) for name in projects[0].declared),
+            *((name, *(f"{number:.4f}" for number in row)) for name, row in numbers.items()),
         ]
 
     def shared_rows(self) -> list[tuple[str, ...]]:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed, Event, Repeated
+from sfumato.core.noise_allocation import least_noise, weight_of_share
 from sfumato.core.noise_law import NoiseLaw
-from sfumato.core.rules import PureRule
-from sfumato.core.steps import spend
 
-__all__ = ["Item", "Kinds", "Treatment", "calibrated", "tree_shape"]
-
-_BITS = 32  # shares of a pure epsilon are kept this short
-_TRIES = 60
-_STEPS_PER_KIND = 20
+__all__ = ["Item", "Treatment", "calibrated", "tree_shape"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +51,17 @@ class Item:
         return replace(self, measure=None, grouping_set=0)
 
     def with_share(self, share: Fraction, law: type[NoiseLaw], *, pure: bool) -> Item:
-        """Return the item with the emphasis by which it gets a share of the cost, beside items with others.
+        """Return the item with the emphasis by which it gets a share of the cost, beside others."""
+        return replace(self, emphasis=weight_of_share(share, law, self.norm_under(law), pure=pure))
 
-        Theorem: `calibrated` gives an item of norm N and weight w the parameter u ~ (N / w)^(1/(p+1)). The
-        cost is N / u, and that is the share where w = share^(p+1) / N^p. Of Laplace noise under a rule that
-        adds up squares it is about (N / u)^2, and then w = share^(3/2) / N^2.
-        """
-        power, norm = law.power(), Fraction(law.norm(self.l1, self.l2_squared))
-        exponent = power + 1 if pure or law.euclidean else Fraction(power + 1, 2)
-        return replace(self, emphasis=Fraction(float(share) ** float(exponent)) / norm**power)
+    @property
+    def importance(self) -> Fraction:
+        """How much the variance of its noise matters."""
+        return self.weight * self.blocks * self.emphasis
+
+    def norm_under(self, law: type[NoiseLaw]) -> int | Fraction:
+        """Return the norm of all shifts that the cost under a law depends on, in sensitivities."""
+        return law.norm(self.l1, self.l2_squared)
 
     def in_rounds(self, law: NoiseLaw) -> list[tuple[NoiseLaw, Event]]:
         """Return the noise and the event of each round; their shares make up the whole noise."""
@@ -78,7 +73,7 @@ class Item:
         """The sum of all shifts, in sensitivities."""
         if self.total is not None:
             return self.levels * self.total
-        return self.levels * sum(multiple * times for multiple, times in self.shifts)
+        return self.levels * sum([multiple * times for multiple, times in self.shifts])
 
     @property
     def l2_squared(self) -> int | Fraction:
@@ -86,37 +81,7 @@ class Item:
         if self.total is not None:
             largest = Fraction(max(multiple for multiple, _ in self.shifts))
             return self.levels * self.total * min(self.total, largest)
-        return self.levels * sum(multiple**2 * times for multiple, times in self.shifts)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kinds:
-    """The different items of a list, but for their names: a cube has few kinds of items, and many of each."""
-
-    items: tuple[Item, ...]
-    first: tuple[int, ...]  # where the first of each kind is
-    times: tuple[int, ...]  # how many there are of each kind
-    places: tuple[int, ...]  # of each item of the list, its kind
-
-    @staticmethod
-    def of(items: Sequence[Item]) -> Kinds:
-        """Find the kinds of items."""
-        spend(len(items))
-        known: dict[Item, int] = {}
-        first: list[int] = []
-        places: list[int] = []
-        for place, item in enumerate(items):
-            kind = known.setdefault(item.alike(), len(known))
-            if kind == len(first):
-                first.append(place)
-            places.append(kind)
-        counts = Counter(places)
-        return Kinds(
-            items=tuple(items[place] for place in first),
-            first=tuple(first),
-            times=tuple(counts[kind] for kind in range(len(first))),
-            places=tuple(places),
-        )
+        return self.levels * sum([multiple**2 * times for multiple, times in self.shifts])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,82 +121,8 @@ def tree_shape(cells: int, law: type[NoiseLaw]) -> tuple[int, int]:
     return levels, branching
 
 
-# -- how much noise -------------------------------------------------------------------------
-
-
 def calibrated(
     law: type[NoiseLaw], items: tuple[Item, ...], budget: PrivacyBudget, allowance: Fraction
 ) -> Treatment:
-    """Return the least noise, in the best proportions, whose price is within the allowance.
-
-    Theorem: with relative parameters u, sum w u^p is least for u ~ (norm / w)^(1/(p+1)) where sum norm / u
-    is fixed (Lagrange): p = 1 for Gaussian noise, where u is the variance, and 2 for Laplace noise, where
-    u is the scale. Rounds: up, to more noise.
-    """
-    if law.pure and isinstance(budget.rule, PureRule):
-        return _pure(law, items, allowance)
-    kinds, power = Kinds.of(items), law.power()
-    norms = [law.norm(item.l1, item.l2_squared) for item in kinds.items]
-    ratios = [
-        (norm / float(item.weight * item.blocks * item.emphasis)) ** (1 / (1 + power))
-        for item, norm in zip(kinds.items, norms, strict=True)
-    ]
-
-    def at(level: float) -> list[NoiseLaw]:
-        spend(_STEPS_PER_KIND * len(ratios))
-        amounts = zip(kinds.items, ratios, strict=True)
-        return [law.relative(Fraction(level * ratio), item.sensitivity) for item, ratio in amounts]
-
-    def total(candidate: list[NoiseLaw]) -> Fraction:
-        spent = Fraction(0)
-        for item, own, number in zip(kinds.items, candidate, kinds.times, strict=True):
-            for part, times in item.event(own).parts():
-                spent += Fraction(budget.rule.price(part)) * times * number
-        return spent
-
-    def treated(candidate: list[NoiseLaw]) -> Treatment:
-        return Treatment(items=items, laws=tuple(candidate[kind] for kind in kinds.places))
-
-    # Prices fall about like 1 / level^power: follow that to the allowance.
-    known = [
-        (norm, ratio, item.sensitivity) for item, norm, ratio in zip(kinds.items, norms, ratios, strict=True)
-    ]
-    level = law.first_level(
-        [known[kind] for kind in kinds.places],
-        lambda event: float(budget.rule.price(event)) / float(allowance),
-    )
-    low, high = 0.0, math.inf
-    for _ in range(_TRIES):
-        candidate = at(level)
-        spent = total(candidate)
-        ratio = float(spent / allowance)
-        if spent <= allowance:
-            high = level
-            if ratio > 1.0 - 1e-6:
-                return treated(candidate)
-        else:
-            low = level
-        step = level * ratio ** (1 / power) * (1 + 1e-8)
-        inside = low < step < high
-        level = step if inside else (math.sqrt(low * high) if low and math.isfinite(high) else step)
-        if high < low * (1 + 1e-7):
-            break
-    return treated(at(high))
-
-
-def _pure(law: type[NoiseLaw], items: tuple[Item, ...], epsilon: Fraction) -> Treatment:
-    """Divide epsilon itself: the shares add up to it exactly."""
-    kinds = Kinds.of(items)
-    each = [float(item.l1**2 * item.weight * item.blocks * item.emphasis) ** (1 / 3) for item in kinds.items]
-    if len(set(each)) == 1:
-        shares = [Fraction(1, len(items))] * len(each)
-    else:
-        whole = sum(each[kind] for kind in kinds.places)
-        rounded = [Fraction(max(1, round(wish / whole * 2**_BITS))) for wish in each]
-        parts = sum(part * times for part, times in zip(rounded, kinds.times, strict=True))
-        shares = [part / parts for part in rounded]
-    laws = [
-        law(item.l1 * item.sensitivity / (epsilon * share))
-        for item, share in zip(kinds.items, shares, strict=True)
-    ]
-    return Treatment(items=items, laws=tuple(laws[kind] for kind in kinds.places))
+    """Return the least noise, in the best proportions, whose price is within the allowance."""
+    return Treatment(items=items, laws=least_noise(law, items, budget, allowance))

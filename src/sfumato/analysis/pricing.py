@@ -34,7 +34,7 @@ from sfumato.aggregates.answer import AddedNoise, Answer
 from sfumato.analysis.bounded import BoundedQuery, Bounding, Measure, MeasureKind
 from sfumato.analysis.cell_choice import CellChoice, CellChoiceItem, chosen_blocks
 from sfumato.analysis.keys import appearance, divided_appearance, divided_cut, smallest_cut
-from sfumato.analysis.noise_allocation import Item, Kinds, Treatment, calibrated, tree_shape
+from sfumato.analysis.noise_allocation import Item, Treatment, calibrated, tree_shape
 from sfumato.analysis.selection import (
     DELTAS,
     SHARES,
@@ -54,12 +54,13 @@ from sfumato.analysis.single_quantile import (
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.core.events import Composed, Event
+from sfumato.core.noise_allocation import Kinds
 from sfumato.core.noise_law import NoiseLaw, noise_laws
 from sfumato.core.rules import PureRule
 from sfumato.core.steps import spend
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.plan.hints import refuse
-from sfumato.plan.request import DEFAULT_OPTIONS, Options
+from sfumato.plan.options import DEFAULT_OPTIONS, Options
 
 __all__ = ["Cost", "Noise", "price"]
 
@@ -163,7 +164,7 @@ def price(
     candidates = []
     for law in _laws(budget, options.noise):
         items = _items(bounding, law, options.weights, pure=_counts_pure(budget))
-        candidates.append(_shared(law, items, bounding, budget, wanted, part))
+        candidates.append(_shared(law, items, bounding, budget, wanted, allowance, part))
     best = min(candidates, key=lambda candidate: candidate.objective)
     cost = _cost(best, bounding, budget, wanted, share)
     return replace(cost, part=part, objective=best.objective)
@@ -175,6 +176,7 @@ def _shared(
     bounding: Bounding,
     budget: PrivacyBudget,
     epsilon: Fraction,
+    allowance: Fraction,
     part: Fraction,
 ) -> Treatment:
     """Return the noise of all items; an aggregate with a share of epsilon gets what that share allows.
@@ -182,7 +184,6 @@ def _shared(
     Theorem: what the shares allow (less, if that is more than the whole) and what is left for all others add
     up to what epsilon allows, and each set of items costs at most its own part by `calibrated`.
     """
-    allowance = budget.allowance(epsilon) * part
     deciding = (None, deciding_measure(bounding.query, bounding.min_units))
     measures = dict.fromkeys(item.measure for item in items)
     known = {name: _owner(name, bounding, decides=name in deciding) for name in measures}
@@ -202,9 +203,9 @@ def _shared(
     found: dict[int, NoiseLaw] = {}
     for owner, own in parts.items():
         places = [place for place, one in enumerate(owners) if one == owner]
-        treated = calibrated(law, tuple(items[place] for place in places), budget, own)
+        treated = calibrated(law, tuple(map(items.__getitem__, places)), budget, own)
         found |= dict(zip(places, treated.laws, strict=True))
-    return Treatment(items=items, laws=tuple(found[place] for place in range(len(items))))
+    return Treatment(items=items, laws=tuple(map(found.__getitem__, range(len(items)))))
 
 
 def _owner(measure: str | None, bounding: Bounding, *, decides: bool) -> str | None:

@@ -178,8 +178,8 @@ class AttackResult:
             Line.flat("guessing", self.guess, ends, dashed=True),
         ]
         if bound:
-            curve = tuple((float(x), bit_bound(x)) for x in np.geomspace(*ends, 41))
-            marks.append(Line(label="no attacker can do better", points=curve, dashed=True))
+            between = np.geomspace(*ends, 41).tolist()
+            marks.append(Line.curve("no attacker can do better", bit_bound, between, dashed=True))
         picture = Picture(
             title=self.title,
             caption=caption,

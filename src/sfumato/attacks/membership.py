@@ -34,6 +34,7 @@ __all__ = ["Scores", "membership"]
 _DELTA = 1e-6
 _EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 _SHOWN = 1.0  # the epsilon of the picture of error rates, or the one nearest to it
+_RATES = tuple(step / 100 for step in range(101))  # of false alarms, where curves are drawn
 _STORY = """\
 A study of an illness publishes means: of a hundred patients, this share has attribute one, that share
 attribute two, and so on, hundreds of them. Whoever was in the study has the illness. Somebody who knows
@@ -249,12 +250,9 @@ def _roc(epsilon: float, naive: Scores, realistic: Scores, strongest: Scores, bo
             Line(label="exact means", points=thinned(naive.curve())),
             Line(label="this system, who knows the population", points=thinned(realistic.curve())),
             Line(label="this system, who knows everybody else", points=thinned(strongest.curve())),
-            _allowed("no test of this noise can do better", bound),
-            _allowed(f"no test of any ({epsilon:g}, 1e-6)-private release can", stated),
+            Line.curve("no test of this noise can do better", bound.tpr, _RATES, dashed=True),
+            Line.curve(
+                f"no test of any ({epsilon:g}, 1e-6)-private release can", stated.tpr, _RATES, dashed=True
+            ),
         ),
     )
-
-
-def _allowed(label: str, bound: TradeOff) -> Line:
-    points = tuple((step / 100, bound.tpr(step / 100)) for step in range(101))
-    return Line(label=label, points=points, dashed=True)

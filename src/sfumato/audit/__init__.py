@@ -10,25 +10,18 @@
 A lower bound can prove a claim false. It never proves one true.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from sfumato.contents import contents as _contents
-
-if TYPE_CHECKING:
-    from sfumato.audit.black_box import Pair, lower_bound, repeated
-    from sfumato.audit.evidence import Evidence
-    from sfumato.audit.neighbours import answers, numbers
-    from sfumato.audit.one_run import one_run_epsilon
-    from sfumato.audit.output_table import OutputColumns
-    from sfumato.audit.queries import examine_query
-    from sfumato.audit.reports import write_report
-    from sfumato.audit.subject import Claim, Subject, Verdict, examine
-    from sfumato.audit.suites import Report, suite
-    from sfumato.audit.training_runs import examine_training
-    from sfumato.audit.white_box import exact_epsilon, finite_epsilon
-    from sfumato.audit.worlds import tables
+from sfumato.audit.black_box import Pair, lower_bound, repeated
+from sfumato.audit.evidence import Evidence
+from sfumato.audit.neighbours import answers, numbers
+from sfumato.audit.one_run import one_run_epsilon
+from sfumato.audit.output_table import OutputColumns
+from sfumato.audit.queries import examine_query
+from sfumato.audit.reports import write_report
+from sfumato.audit.subject import Claim, Subject, Verdict, examine
+from sfumato.audit.suites import Report, suite
+from sfumato.audit.training_runs import examine_training
+from sfumato.audit.white_box import exact_epsilon, finite_epsilon
+from sfumato.audit.worlds import tables
 
 __all__ = [
     "Claim",
@@ -52,22 +45,3 @@ __all__ = [
     "tables",
     "write_report",
 ]
-
-__getattr__, __dir__ = _contents(
-    __name__,
-    __all__,
-    {
-        "black_box": ["Pair", "lower_bound", "repeated"],
-        "evidence": ["Evidence"],
-        "neighbours": ["answers", "numbers"],
-        "one_run": ["one_run_epsilon"],
-        "output_table": ["OutputColumns"],
-        "queries": ["examine_query"],
-        "reports": ["write_report"],
-        "subject": ["Claim", "Subject", "Verdict", "examine"],
-        "suites": ["Report", "suite"],
-        "training_runs": ["examine_training"],
-        "white_box": ["exact_epsilon", "finite_epsilon"],
-        "worlds": ["tables"],
-    },
-)

@@ -25,8 +25,9 @@ from sfumato.core.arguments import Number, budget_quantity, upper_float
 from sfumato.core.composition import Composition
 from sfumato.core.events import Event
 from sfumato.errors import InvalidArgument
-from sfumato.pipeline import Priced, plan
-from sfumato.plan.request import QuestionOptions, with_options
+from sfumato.pipeline import PricedQuery, plan
+from sfumato.plan.options import QuestionOptions
+from sfumato.plan.request import with_options
 from sfumato.plan.sql import parse
 from sfumato.session import Database
 
@@ -104,7 +105,7 @@ def examine_query(
     return Verdict(name=name or text, claim=claim, evidence=evidence, exact=exact, about=text)
 
 
-def _moved(priced: Priced, before: list[Ran], after: list[Ran]) -> Moved:
+def _moved(priced: PricedQuery, before: list[Ran], after: list[Ran]) -> Moved:
     """Return what one unit moved in all queries of a request together."""
     total = Moved()
     for bounding, cost, old, new in zip(priced.all_boundings, priced.all_costs, before, after, strict=True):
@@ -156,7 +157,7 @@ def _above(parts: tuple[tuple[Event, int], ...], delta: float) -> float:
 
 
 def _sampled(
-    priced: Priced, claim: Claim, runs: dict[str, tuple[list[Ran], list[Ran]]], trials: int, miss: float
+    priced: PricedQuery, claim: Claim, runs: dict[str, tuple[list[Ran], list[Ran]]], trials: int, miss: float
 ) -> Evidence | None:
     """Return the lower bound from noise on the integers of a few pairs; None where the engine failed."""
     pairs = []

@@ -187,37 +187,23 @@ def suite(
             tuple(subjects(twins)),
         ),
     )
-    return Report(
-        date=_now(),
-        versions=_versions(),
-        miss=wrong,
-        quick=quick,
-        parts=parts,
-        zoo=tuple(zoo),
-    )
+    return _report(parts, tuple(zoo), miss=wrong, quick=quick)
 
 
 def single_report(name: str, about: str, verdict: Verdict, *, miss: float = 1e-9) -> Report:
     """Return the report of one verdict, with what it was allowed to err by."""
-    return Report(
-        date=_now(),
-        versions=_versions(),
-        miss=miss,
-        quick=False,
-        parts=(Part(name, about, (verdict,)),),
-        zoo=(),
-    )
+    return _report((Part(name, about, (verdict,)),), (), miss=miss, quick=False)
 
 
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-
-
-def _versions() -> tuple[tuple[str, str], ...]:
+def _report(
+    parts: tuple[Part, ...], zoo: tuple[tuple[Animal, Verdict], ...], *, miss: float, quick: bool
+) -> Report:
+    """Return a report of now, with the versions of what it rests on."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     found = [("python", platform.python_version()), ("system", f"{platform.system()} {platform.machine()}")]
     for name in _PACKAGES:
         try:
             found.append((name, metadata.version(name)))
         except metadata.PackageNotFoundError:
             found.append((name, "not installed as a package"))
-    return tuple(found)
+    return Report(date=now, versions=tuple(found), miss=miss, quick=quick, parts=parts, zoo=zoo)

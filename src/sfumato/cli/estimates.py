@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from sfumato.cli.options import EstimateOptions, Plain
-from sfumato.cli.screen import say, working
+from sfumato.cli.screen import say
+from sfumato.cli.spending import released
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from sfumato.release import Release
-    from sfumato.session import Question
+    from sfumato.session import SqlQuestion
 
 __all__ = ["bounds", "caps"]
 
@@ -70,7 +71,6 @@ def caps(
 def _estimated(what: str, options: EstimateOptions, *, example: str, **asked: Any) -> Release | None:
     """Ask for bounds or caps, and release them; with `dry_run`, show the price and return None."""
     from sfumato.cli.project import open_tables
-    from sfumato.session.price import price_of
 
     if options.epsilon is None:
         raise InvalidArgument(
@@ -82,13 +82,8 @@ def _estimated(what: str, options: EstimateOptions, *, example: str, **asked: An
             ),
         )
     _, database = open_tables(options.project, analyst=options.analyst, free=options.dry_run)
-    question: Question = getattr(database, what)(epsilon=options.epsilon, **asked)
-    if options.dry_run:
-        price = price_of(question)
-        say({"price": price.record()}, "\n".join(price.lines()), as_json=options.style is Plain.json)
-        return None
-    with working("charging, computing, adding noise"):
-        return question.release(key=options.key, purpose=options.purpose)
+    question: SqlQuestion = getattr(database, what)(epsilon=options.epsilon, **asked)
+    return released(question, options, purpose=options.purpose)
 
 
 def _number(end: Any) -> Any:

@@ -12,15 +12,15 @@ from fractions import Fraction
 
 from sfumato.catalog import Project
 from sfumato.cli.budget import lines_of, record_of
-from sfumato.cli.outputs import write
+from sfumato.cli.options import AnswerOptions, Format
 from sfumato.cli.project import open_tables
-from sfumato.cli.screen import screen, working
+from sfumato.cli.screen import screen
+from sfumato.cli.spending import answer
 from sfumato.cli.statements import script
 from sfumato.core.arguments import budget_quantity
 from sfumato.errors import InvalidArgument
-from sfumato.release.formats import rendered
-from sfumato.session import Database, Question
-from sfumato.session.price import Price, price_of
+from sfumato.session import Database, SqlQuestion
+from sfumato.session.price import Price
 
 __all__ = ["COMMANDS", "Shell", "run"]
 
@@ -74,7 +74,7 @@ class Shell:
             self.release(self.question(text))
         return True
 
-    def question(self, text: str) -> Question:
+    def question(self, text: str) -> SqlQuestion:
         """Return the question of a statement. Free."""
         text = text.strip().rstrip(";").rstrip()
         question = self.database.sql(text, epsilon=self.epsilon, purpose=self.purpose)
@@ -93,13 +93,11 @@ class Shell:
 
     def price(self, text: str) -> Price:
         """Return the price of a statement. Free."""
-        return price_of(self.question(text))
+        return self.question(text).price()
 
-    def release(self, question: Question) -> None:
+    def release(self, question: SqlQuestion) -> None:
         """Spend, and show the answer."""
-        with working("charging, computing, adding noise"):
-            release = question.release()
-        write(rendered(release, self.style, 0.95), None)
+        answer(question, AnswerOptions(style=Format(self.style)))
 
     # -- commands -------------------------------------------------------------------------------
 
@@ -136,7 +134,7 @@ class Shell:
         if not self.last:
             raise InvalidArgument("nothing was asked yet", place=".explain", hints=(".explain SELECT ..",))
         question = self.question(self.last)
-        self._say([question.explain(), "", *price_of(question).lines()])
+        self._say([question.explain(), "", *question.price().lines()])
 
     def _set_epsilon(self, text: str) -> None:
         if text:

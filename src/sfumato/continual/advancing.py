@@ -121,7 +121,7 @@ class _Advancing:
             self._noise.resume(state.noises(newest=self._noise.forgets), state.last)
 
     def publish(self, until: int) -> None:
-        backend, asked = self._backend, self._stream.fingerprint()
+        backend, asked = self._backend, self._reservation.record.request_hash
         for number in range(self._reservation.taken + 1, until + 1):
             version, committed = backend.data_version(), self._state.last >= number
             compute = partial(self._committed, number)

@@ -27,9 +27,9 @@ here; the theorem is about the rounded ones.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import ge
 
 import numpy as np
 
@@ -54,13 +54,7 @@ class Factorisation:
     coefficients: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        first, falling = (
-            self.coefficients[:1],
-            all(
-                after <= before
-                for before, after in zip(self.coefficients, self.coefficients[1:], strict=False)
-            ),
-        )
+        first, falling = self.coefficients[:1], all(map(ge, self.coefficients, self.coefficients[1:]))
         if first != (1 << BITS,) or not falling or self.coefficients[-1] < 0:
             raise InvalidArgument(
                 "coefficients begin with 1, never rise, and are never negative", place="coefficients"
@@ -114,4 +108,4 @@ def square_root(horizon: int) -> Factorisation:
         raise InvalidArgument(f"a horizon is 1 to {_LONGEST:,} periods, got {horizon!r}", place="horizon")
     steps = np.arange(1, horizon, dtype=float)
     ratios = np.concatenate(([1.0], np.cumprod((2 * steps - 1) / (2 * steps))))
-    return Factorisation(tuple(math.floor(ratio * (1 << BITS) + 0.5) for ratio in ratios.tolist()))
+    return Factorisation(tuple(np.floor(ratios * (1 << BITS) + 0.5).astype(np.int64).tolist()))

@@ -28,13 +28,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from sfumato.analysis.bounded import BoundedQuery, Bounding, MeasureKind
 from sfumato.analysis.pricing import Cost
 from sfumato.analysis.selection import Selection
-from sfumato.catalog.canonical import fingerprint
 from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind
 from sfumato.continual.correlated_noise import steps_for
@@ -51,7 +50,7 @@ from sfumato.core.noise_law import shortened
 from sfumato.core.rules import Rule
 from sfumato.core.steps import spend
 from sfumato.errors import InvalidArgument, LedgerError, Unsupported
-from sfumato.pipeline import Priced
+from sfumato.pipeline import Priced, PricedQuery
 from sfumato.plan.outline import labels
 from sfumato.plan.request import Request
 from sfumato.plan.time_window import TimeColumn, time_column
@@ -71,15 +70,15 @@ _ROW_BY_ROW = (Filter, Join, Listed, Projection, Scan, SemiJoin)  # of one priva
 _COUNTED = (MeasureKind.DISTINCT, MeasureKind.MOMENT, MeasureKind.UNITS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedStream:
+@dataclass(frozen=True, kw_only=True)
+class PricedStream(Priced):
     """A stream whose cost is known: the question of one period, and the noise of all periods.
 
     `question` holds the noise of the whole stream, in the steps of the first period.
     """
 
     name: str
-    question: Priced
+    question: PricedQuery
     by: TimeColumn
     periods: Periods
     participation: Participation
@@ -97,27 +96,32 @@ class PricedStream:
         """What the whole stream costs."""
         return self.question.costs[0]
 
-    @property
+    @cached_property
     def request(self) -> Request:
         """What is asked of each period."""
         return self.question.request
 
-    @property
+    @cached_property
     def unit(self) -> str:
-        """Who is protected."""
+        """Whose privacy is protected."""
         return self.question.unit
 
-    @property
+    @cached_property
     def event(self) -> Event:
         """All that happens over the horizon."""
         return self.cost.event
 
-    @property
+    @cached_property
     def epsilon(self) -> Fraction:
         """What the whole stream gives away by itself."""
         return self.question.epsilon
 
-    @property
+    @cached_property
+    def delta(self) -> Fraction:
+        """The delta of that epsilon."""
+        return self.question.delta
+
+    @cached_property
     def laws(self) -> Mapping[str, GaussianNoise]:
         """The law of z of each measure, in steps of the first period."""
         found = {noise.measure: noise.law for noise in self.cost.noises}
@@ -143,7 +147,7 @@ class PricedStream:
             noises.append(replace(noise, law=GaussianNoise(shortened(variance + _WHOLE_UNITS))))
         return replace(self.cost, noises=tuple(noises))
 
-    @property
+    @cached_property
     def names(self) -> Mapping[str, str]:
         """What the question calls columns of its noisy table."""
         shown = {column: name for name, column in shown_columns(self.request).items()}
@@ -164,7 +168,7 @@ class PricedStream:
         """The number by which keys are selected: a measure, or "" where it is none."""
         return "" if self.rule is None else self.rule.measure or ""
 
-    @property
+    @cached_property
     def numbers(self) -> Mapping[str, GaussianNoise]:
         """The law of z of each number of a key: of its measures, and of what it is selected by."""
         found = dict(self.laws)
@@ -172,7 +176,7 @@ class PricedStream:
             found[""] = self.rule.law
         return found
 
-    @property
+    @cached_property
     def shown_if(self) -> str | None:
         """What must hold of a key that nobody declared before it is shown, in words."""
         if self.rule is None:
@@ -190,7 +194,7 @@ class PricedStream:
             f" {first:,} in the first {periods.every} and {last:,} in number {periods.planned:,}"
         )
 
-    @property
+    @cached_property
     def groups(self) -> int:
         """How many groups are shown in each period."""
         declared = self.bounding.query.declared
@@ -225,28 +229,28 @@ class PricedStream:
         told_by_period = self.rows.remembers and not self.rows.once and self.rows.row_id is None
         return self.late_by_person or told_by_period
 
-    def fingerprint(self) -> str:
-        """Return a hash of all that was asked: it must not change while the stream runs.
+    def asked(self) -> dict[str, Any]:
+        """Return all that was asked: it must not change while the stream runs.
 
         The noise that follows from it is not in it: floats of another machine may find a little more of it.
         """
         query = self.bounding.query
-        return fingerprint(
-            stream=self.name,
-            request=self.request,
-            unit=self.unit,
-            by=self.by.column.name,
-            periods=self.periods,
-            participation=self.participation,
-            rows=self.rows,
-            groups=query.declared,
-            caps=(query.max_groups, query.max_rows, query.max_total),
-            measures=[(one.name, one.sensitivity) for one in query.measures],
-            steps=dict(self.first_steps),
-            factorisation=self.factorisation,
-            epsilon=self.epsilon,
-            keys_delta=self.cost.keys_limit,
-        )
+        return {
+            "stream": self.name,
+            "request": self.request,
+            "unit": self.unit,
+            "by": self.by.column.name,
+            "periods": self.periods,
+            "participation": self.participation,
+            "rows": self.rows,
+            "groups": query.declared,
+            "caps": (query.max_groups, query.max_rows, query.max_total),
+            "measures": [(one.name, one.sensitivity) for one in query.measures],
+            "steps": dict(self.first_steps),
+            "factorisation": self.factorisation,
+            "epsilon": self.epsilon,
+            "keys_delta": self.cost.keys_limit,
+        }
 
     def as_charged(self, event: Event) -> PricedStream:
         """Return this stream with the noise that was charged when it began, as the ledger holds it."""
@@ -301,7 +305,7 @@ def another_stream(name: str, sequence: int | None = None) -> LedgerError:
 
 
 def plan_stream(
-    question: Priced,
+    question: PricedQuery,
     *,
     name: str,
     by: str,
@@ -390,7 +394,7 @@ def _over_the_horizon(
         more = 2 * more or _LEAST_RAISE
 
 
-def _refuse_unproved(question: Priced) -> None:
+def _refuse_unproved(question: PricedQuery) -> None:
     """Refuse, by name, what no theorem here covers."""
     if len(question.boundings) != 1:
         raise Unsupported("streams of several private questions", hints=("make a stream of each",))

@@ -38,7 +38,7 @@ from sfumato.continual.series import deviation, period_deviations, total_deviati
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.pages import Page, Presentable
 from sfumato.plan.outline import labels
-from sfumato.release import NoisyGroups, Release, cost_record, publish, tabulate
+from sfumato.release import NoisyGroups, Release, publish, tabulate
 from sfumato.release.answers import NoisyTable
 from sfumato.release.storage import decode
 
@@ -299,7 +299,7 @@ class StreamRelease(Presentable):
             ),  # no other question is about some periods
             request.postprocessing if divide is None else divide(table),
             public=self.public,
-            cost=cost_record(stream.cost),
+            cost=stream.cost_record(),
             notes=(*notes, *self._past_design(last), *self._told, *request.notes, *request.query_notes),
             labels={named.name: labels(named.query)},
             reported={named.name: named.reported if divide is None else ()},

@@ -14,28 +14,30 @@ curves are; the curves themselves are post-processing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.noise_allocation import Item, calibrated
-from sfumato.backends import Backend, Exact, UnitRows
-from sfumato.catalog.canonical import fingerprint
+from sfumato.backends import Exact, UnitRows
 from sfumato.core.arguments import FloatArray, Number, budget_quantity, count
-from sfumato.core.events import Composed, Event
+from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.noise_allocation import least_noise
 from sfumato.core.noise_law import NoiseLaw
+from sfumato.core.vector_noise import VectorNoise, event_of_vectors
 from sfumato.errors import InvalidArgument
 from sfumato.learn.additive_model import AdditiveModel, cells_of, number_of_cells
-from sfumato.learn.base_estimator import OneLookEstimator, moderate
+from sfumato.learn.base_estimator import CandidateEstimator, ClassifierEstimator
+from sfumato.learn.descent import moderate
 from sfumato.learn.features import Features, ModelColumn, declared_features, declared_label
 from sfumato.learn.gradients import probabilities
-from sfumato.learn.training import PricedRows, TrainingRows, gaussian_budget, training_rows
-from sfumato.pipeline import refuse_huge
+from sfumato.learn.private_rows import PricedCandidate, TrainingRows, gaussian_budget, training_rows
+from sfumato.pipeline import Look, PricedAnswer, Tell, refuse_huge, silent
 from sfumato.plan.builder import Frame
 from sfumato.release.noise import add_noise_in_steps
 
@@ -58,9 +60,11 @@ class _State:
     step: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedAdditive(PricedRows):
+@dataclass(frozen=True, kw_only=True)
+class PricedAdditive(PricedCandidate, PricedAnswer[AdditiveModel]):
     """An additive model whose cost is known: the noise of counts, and that of the sums of residuals."""
+
+    answer_type = AdditiveModel
 
     rows: TrainingRows
     features: Features
@@ -71,13 +75,11 @@ class PricedAdditive(PricedRows):
     laws: tuple[NoiseLaw, NoiseLaw]
     epsilon: Fraction
     delta: Fraction
-    tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
 
-    @property
+    @cached_property
     def event(self) -> Event:
         """Counts and all sums, as one batch. Theorem: see the module."""
-        items = _items(len(self.features.columns), self.rounds)
-        return Composed(events=tuple(item.event(law) for item, law in zip(items, self.laws, strict=True)))
+        return event_of_vectors(_vectors(len(self.features.columns), self.rounds), self.laws)
 
     @property
     def step_laws(self) -> tuple[NoiseLaw, ...]:
@@ -91,24 +93,23 @@ class PricedAdditive(PricedRows):
             effects=tuple(np.zeros(number_of_cells(one, self.bins)) for one in self.features.columns)
         )
 
-    def fingerprint(self) -> str:
-        """Return a hash of what is asked and of what it costs."""
-        return fingerprint(
-            request=self.request,
-            unit=self.unit,
-            features=self.features,
-            label=self.label,
-            settings=[self.bins, self.rounds, self.rate],
-            cost=self.cost_record(),
-        )
+    def asked(self) -> dict[str, Any]:
+        """Return what is asked and what it costs."""
+        return {
+            **super().asked(),
+            "features": self.features,
+            "label": self.label,
+            "settings": [self.bins, self.rounds, self.rate],
+        }
 
-    def computed(self, backend: Backend, public: Mapping[str, Any]) -> AdditiveModel:
+    def computed(self, look: Look) -> AdditiveModel:
         """Return the model, without its receipt. It has to be paid for."""
-        return self.trained(backend.training_rows(self.rows.relation))
+        return self.trained(look.backend.training_rows(self.rows.relation), look.tell)
 
-    def trained(self, exact: Exact[UnitRows]) -> AdditiveModel:
+    def trained(self, exact: Exact[UnitRows], tell: Tell = silent) -> AdditiveModel:
         """Return the model of rows that were read already. They have to be paid for."""
-        state = add_noise_in_steps(exact, self.vectors, self.update, self.start, self.step_laws)
+        vectors = partial(self.vectors, tell=tell)
+        state = add_noise_in_steps(exact, vectors, self.update, self.start, self.step_laws)
         return AdditiveModel(
             features=self.features,
             label=self.label,
@@ -130,11 +131,13 @@ class PricedAdditive(PricedRows):
             f"rows without a listed value of `{self.label.name}` are left out",
         )
 
-    def __str__(self) -> str:
+    @property
+    def described(self) -> str:
+        """What tells it from another candidate of a choice."""
         columns = ", ".join(one.name for one in self.columns)
         return f"additive: bins {self.bins}, rounds {self.rounds}, rate {self.rate:g}; on {columns}"
 
-    def vectors(self, rows: UnitRows) -> Callable[[_State], npt.NDArray[np.int64]]:
+    def vectors(self, rows: UnitRows, tell: Tell = silent) -> Callable[[_State], npt.NDArray[np.int64]]:
         """Return the function that gives the exact integers of each step: private."""
         cells = cells_of(self.features, self.features.encoded(rows.columns), self.bins)
         labels = rows.columns[self.label.name]
@@ -146,7 +149,7 @@ class PricedAdditive(PricedRows):
                 return np.concatenate([_summed(own, np.trunc(shares), len(curve)) for own, curve in pairs])
             at = (state.step - 1) % len(cells)
             if at == 0:
-                self.tell(f"round {(state.step - 1) // len(cells) + 1} of {self.rounds}")
+                tell(f"round {(state.step - 1) // len(cells) + 1} of {self.rounds}")
             total = np.zeros(len(labels))
             for own, curve in zip(cells, state.effects, strict=True):
                 total += curve[own]
@@ -168,37 +171,20 @@ class PricedAdditive(PricedRows):
         effects = (*state.effects[:at], moved, *state.effects[at + 1 :])
         return replace(state, effects=effects, step=state.step + 1)
 
-    def read(self, stored: str) -> AdditiveModel:
-        """Return the model that was stored as text."""
-        return AdditiveModel.from_json(stored)
-
 
 def _summed(cells: npt.NDArray[np.int64], values: FloatArray, number: int) -> npt.NDArray[np.int64]:
     """Return the sums of whole numbers by cell."""
     return np.bincount(cells, weights=values, minlength=number).astype(np.int64)
 
 
-def _items(columns: int, rounds: int) -> tuple[Item, Item]:
+def _vectors(columns: int, rounds: int) -> tuple[VectorNoise, VectorNoise]:
     """Return what gets noise: the counts of all columns, and the sums of one column as often as there are."""
-    counts, sums = (
-        Item(
-            measure=None,
-            grouping_set=0,
-            sensitivity=1,
-            weight=Fraction(1),
-            shifts=((1, square * GRID**2),),
-            levels=levels,
-            norm=True,
-        ).with_share(share, GaussianNoise, pure=False)
-        for share, square, levels in (
-            (_COUNTS_SHARE, columns, 1),
-            (1 - _COUNTS_SHARE, 1, rounds * columns),
-        )
-    )
-    return counts, sums
+    counts = VectorNoise(l2_squared=columns * GRID**2)
+    sums = VectorNoise(l2_squared=GRID**2, times=rounds * columns)
+    return counts.with_share(_COUNTS_SHARE), sums.with_share(1 - _COUNTS_SHARE)
 
 
-class AdditiveClassifier(OneLookEstimator[AdditiveModel]):
+class AdditiveClassifier(ClassifierEstimator[AdditiveModel], CandidateEstimator[AdditiveModel]):
     """A boosted additive model of a label with two values: a curve for each column, which can be read.
 
     Numbers are divided into `bins` of their declared bounds. In each of `rounds` every curve moves once, by
@@ -253,8 +239,8 @@ class AdditiveClassifier(OneLookEstimator[AdditiveModel]):
         rows = training_rows(table, features.columns, labels=(label,))
         budget = rows.database.terms
         gaussian_budget(budget, "an additive model")
-        items = _items(len(features.columns), rounds)
-        counts, sums = calibrated(GaussianNoise, items, budget, budget.allowance(epsilon) * share).laws
+        vectors = _vectors(len(features.columns), rounds)
+        counts, sums = least_noise(GaussianNoise, vectors, budget, budget.allowance(epsilon) * share)
         return PricedAdditive(
             rows=rows,
             features=features,
@@ -266,8 +252,3 @@ class AdditiveClassifier(OneLookEstimator[AdditiveModel]):
             epsilon=epsilon,
             delta=budget.delta_loss,
         )
-
-    @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """The values of the label."""
-        return np.array(self._fitted().classes)

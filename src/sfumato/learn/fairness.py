@@ -9,23 +9,25 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.noise_allocation import Item, calibrated
-from sfumato.backends import Backend, UnitRows
-from sfumato.catalog.canonical import fingerprint
+from sfumato.analysis.expected_error import ExpectedError
+from sfumato.backends import UnitRows
 from sfumato.core.arguments import FloatArray, Number, budget_quantity
 from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.mechanism import confidence
+from sfumato.core.noise_allocation import least_noise
 from sfumato.core.noise_law import NoiseLaw
-from sfumato.errors import InvalidArgument, SfumatoError
+from sfumato.core.vector_noise import VectorNoise
+from sfumato.errors import InvalidArgument
 from sfumato.learn.additive_model import AdditiveModel
 from sfumato.learn.fairness_cells import GRID, FairnessCells, Subgroups
 from sfumato.learn.fairness_release import FairnessReport
@@ -33,13 +35,11 @@ from sfumato.learn.features import Features, ModelColumn, declared_label
 from sfumato.learn.fitted_model import LabelledModel
 from sfumato.learn.models import LinearModel
 from sfumato.learn.networks.fitted import FittedNetwork
-from sfumato.learn.training import PricedRows, TrainingRows, gaussian_budget, training_rows
-from sfumato.pipeline import refuse_huge
+from sfumato.learn.private_rows import PricedRows, TrainingRows, database_of, gaussian_budget, training_rows
+from sfumato.pipeline import Look, PricedAnswer, refuse_huge
 from sfumato.plan.builder import Frame
 from sfumato.release.noise import add_noise_in_steps
-from sfumato.session.answers import answered, not_charged_yet
-from sfumato.session.price import Price, price_against
-from sfumato.session.progress import Progress, shown
+from sfumato.session.question import Question
 
 __all__ = [
     "FairnessQuestion",
@@ -71,9 +71,11 @@ def released(model: Any) -> LabelledModel:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedFairness(PricedRows):
+@dataclass(frozen=True, kw_only=True)
+class PricedFairness(PricedRows, PricedAnswer[FairnessReport]):
     """A fairness report whose cost is known. Without a model it has a price, and cannot be answered."""
+
+    answer_type = FairnessReport
 
     rows: TrainingRows
     cells: FairnessCells
@@ -84,23 +86,21 @@ class PricedFairness(PricedRows):
     level: float
     model: LabelledModel | None = None
 
-    @property
+    @cached_property
     def event(self) -> Event:
         """All cells, as one vector. Theorem: see `fairness_cells`."""
-        return _item(self.cells).event(self.law)
+        return VectorNoise(l2_squared=self.cells.l2_squared).event(self.law)
 
-    def fingerprint(self) -> str:
-        """Return a hash of what is asked and of what it costs."""
+    def asked(self) -> dict[str, Any]:
+        """Return what is asked and what it costs."""
         model = "" if self.model is None else self.model.to_json()
-        return fingerprint(
-            request=self.request,
-            unit=self.unit,
-            columns=self.columns,
-            cells=self.cells,
-            level=self.level,
-            model=hashlib.sha256(model.encode()).hexdigest(),
-            cost=self.cost_record(),
-        )
+        return {
+            **super().asked(),
+            "columns": self.columns,
+            "cells": self.cells,
+            "level": self.level,
+            "model": hashlib.sha256(model.encode()).hexdigest(),
+        }
 
     def expected_error(self, units: float, *, most: float = 1.0) -> float:
         """Return about half of the interval of the accuracy of a group of so many units, 9 of 10 right."""
@@ -114,10 +114,10 @@ class PricedFairness(PricedRows):
         """Return about how many units a group needs for an error of its accuracy that is no larger."""
         return math.ceil(self.expected_error(1.0, most=math.inf) / error)
 
-    def computed(self, backend: Backend, public: Mapping[str, Any]) -> FairnessReport:
+    def computed(self, look: Look) -> FairnessReport:
         """Return the report, without its receipt. It has to be paid for."""
         assert self.model is not None
-        exact = backend.training_rows(self.rows.relation)
+        exact = look.backend.training_rows(self.rows.relation)
         nothing: npt.NDArray[Any] = np.zeros(0, dtype=np.int64)
         measured = add_noise_in_steps(
             exact,
@@ -157,57 +157,45 @@ class PricedFairness(PricedRows):
             "with twice the epsilon half as many units are enough",
         )
 
-    def read(self, stored: str) -> FairnessReport:
-        """Return the report that was stored as text."""
-        return FairnessReport.from_json(stored)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FairnessQuestion:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class FairnessQuestion(Question[PricedFairness, FairnessReport]):
     """A fairness report with its price tag; nothing is spent until `release`."""
 
     model: LabelledModel
     frame: Frame[Any]
     groups: Groups
-    epsilon: Number
     bins: int = 5
     level: float = 0.95
 
-    def priced(self) -> PricedFairness:
-        """Return the noise and the cost of the report. Free."""
+    refused_as = "a fairness report"
+
+    @property
+    def called(self) -> str:
+        """What advice calls it."""
+        return "the fairness report"
+
+    @property
+    def title(self) -> str:
+        """The line above its price."""
+        return "a fairness report, not asked for yet"
+
+    def _plan(self, epsilon: Fraction | None) -> PricedFairness:
+        if epsilon is None:
+            raise InvalidArgument(
+                "it is not said what this report may cost", place="epsilon", hints=("give epsilon=1",)
+            )
         label = self.model.label
         return plan_fairness(
             self.frame, self.model.features, label, cells_of(self.frame, label, self.groups, self.bins),
-            epsilon=self.epsilon, level=self.level, model=self.model,
+            epsilon=epsilon, level=self.level, model=self.model,
         )  # fmt: skip
 
-    def price(self) -> Price:
-        """Return what the report would cost, against what is left of the budget. Free."""
-        priced = self.priced()
-        errors = [
-            (f"accuracy of a group of {size:,}", f"±{100 * priced.expected_error(size):.2g} points")
-            for size in _SIZES
-        ]
-        return price_against(priced.rows.database, priced, errors)
-
-    def release(
-        self, *, key: str | None = None, purpose: str | None = None, progress: Progress = None
-    ) -> FairnessReport:
-        """Spend: charge the budget, apply the model to the rows, add noise, and return the report.
-
-        With a `key`, the same request asked again returns the stored report, free.
-        """
-        with not_charged_yet():
-            priced = self.priced()
-        with shown(progress) as tell:
-            return answered(priced.rows.database, priced, key=key, purpose=purpose, tell=tell)
-
-    def __repr__(self) -> str:
-        try:
-            lines = self.price().lines()
-        except SfumatoError as refusal:  # showing something must not fail
-            return f"a fairness report that will be refused:\n{refusal}"
-        return "\n".join(["a fairness report, not asked for yet", *lines])
+    def _expected(self, priced: PricedFairness, size: float | None) -> tuple[ExpectedError, ...]:
+        """Return how far off the accuracy of groups of some sizes, or of one, will be."""
+        sizes = _SIZES if size is None else (size,)
+        errors = ((f"accuracy of a group of {one:,g}", 100 * priced.expected_error(one)) for one in sizes)
+        return tuple(ExpectedError(name=name, error=one, said=f"±{one:.2g} points") for name, one in errors)
 
 
 def fairness_report(
@@ -237,7 +225,13 @@ def fairness_report(
     ['everyone', 'sex = f', 'sex = m']
     """
     return FairnessQuestion(
-        model=released(model), frame=table, groups=groups, epsilon=epsilon, bins=bins, level=level
+        database=database_of(table),
+        model=released(model),
+        frame=table,
+        groups=groups,
+        epsilon=budget_quantity(epsilon, "epsilon"),
+        bins=bins,
+        level=level,
     )
 
 
@@ -281,7 +275,8 @@ def plan_fairness(
     refuse_huge(asked)
     if model is not None:  # one that lacks its module is refused while that is free
         model.probabilities_of(np.zeros((0, features.width), dtype=np.float32))
-    [law] = calibrated(GaussianNoise, (_item(cells),), budget, budget.allowance(asked)).laws
+    vector = VectorNoise(l2_squared=cells.l2_squared)
+    [law] = least_noise(GaussianNoise, [vector], budget, budget.allowance(asked))
     return PricedFairness(
         rows=rows,
         cells=cells,
@@ -292,12 +287,6 @@ def plan_fairness(
         level=level,
         model=model,
     )
-
-
-def _item(cells: FairnessCells) -> Item:
-    """Return what gets noise: one vector, of whose shifts the norm is known."""
-    shifts = ((1, cells.l2_squared),)
-    return Item(measure=None, grouping_set=0, sensitivity=1, weight=Fraction(1), shifts=shifts, norm=True)
 
 
 def model_named(model: LabelledModel) -> str:

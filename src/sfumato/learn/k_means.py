@@ -14,32 +14,33 @@ repeated event that is charged. Where centres go is post-processing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.noise_allocation import Item, calibrated
-from sfumato.backends import Backend, UnitRows
-from sfumato.catalog.canonical import fingerprint
+from sfumato.analysis.expected_error import ExpectedError
+from sfumato.backends import UnitRows
 from sfumato.core.arguments import FloatArray, Number, budget_quantity, count
 from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.noise_allocation import least_noise
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.uniform import uniform_below
+from sfumato.core.vector_noise import VectorNoise
 from sfumato.errors import InvalidArgument
-from sfumato.learn.base_estimator import OneLookEstimator
+from sfumato.learn.base_estimator import Estimator
 from sfumato.learn.cluster_model import ClusterModel
 from sfumato.learn.features import Features, declared_features
 from sfumato.learn.gradients import SENSITIVITY, STEPS, EncodedRows, clipped_sum
-from sfumato.learn.training import PricedRows, TrainingRows, gaussian_budget, training_rows
-from sfumato.pipeline import refuse_huge
+from sfumato.learn.private_rows import PricedRows, TrainingRows, gaussian_budget, training_rows
+from sfumato.pipeline import Look, PricedAnswer, Tell, refuse_huge, silent
 from sfumato.plan.builder import Frame
 from sfumato.release.noise import add_noise_in_steps
-from sfumato.session.price import Price, price_against
 
 __all__ = ["KMeans", "PricedClusters", "nearest"]
 
@@ -61,9 +62,11 @@ class _State:
     round: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedClusters(PricedRows):
+@dataclass(frozen=True, kw_only=True)
+class PricedClusters(PricedRows, PricedAnswer[ClusterModel]):
     """Clusters whose cost is known: the noise of each round."""
+
+    answer_type = ClusterModel
 
     rows: TrainingRows
     features: Features
@@ -72,12 +75,11 @@ class PricedClusters(PricedRows):
     law: NoiseLaw
     epsilon: Fraction
     delta: Fraction
-    tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
 
-    @property
+    @cached_property
     def event(self) -> Event:
         """All rounds. Theorem: see the module."""
-        return _item(self.rounds).event(self.law)
+        return _vectors(self.rounds).event(self.law)
 
     @property
     def clip(self) -> float:
@@ -89,22 +91,21 @@ class PricedClusters(PricedRows):
         """The deviation of the noise of a count of units."""
         return self.law.deviation * self.clip / SENSITIVITY
 
-    def fingerprint(self) -> str:
-        """Return a hash of what is asked and of what it costs."""
-        return fingerprint(
-            request=self.request,
-            unit=self.unit,
-            features=self.features,
-            clusters=self.clusters,
-            rounds=self.rounds,
-            cost=self.cost_record(),
-        )
+    def asked(self) -> dict[str, Any]:
+        """Return what is asked and what it costs."""
+        return {
+            **super().asked(),
+            "features": self.features,
+            "clusters": self.clusters,
+            "rounds": self.rounds,
+        }
 
-    def computed(self, backend: Backend, public: Mapping[str, Any]) -> ClusterModel:
+    def computed(self, look: Look) -> ClusterModel:
         """Return the clusters, without their receipt. They have to be paid for."""
-        exact = backend.training_rows(self.rows.relation)
+        exact = look.backend.training_rows(self.rows.relation)
         start = _State(centres=self._offsets(self.clusters), sizes=np.zeros(self.clusters))
-        state = add_noise_in_steps(exact, self.vectors, self.update, start, [self.law] * self.rounds)
+        vectors = partial(self.vectors, tell=look.tell)
+        state = add_noise_in_steps(exact, vectors, self.update, start, [self.law] * self.rounds)
         return ClusterModel(
             features=self.features,
             centres=state.centres,
@@ -114,13 +115,13 @@ class PricedClusters(PricedRows):
             notes=("a unit counts once: each of its rows with a weight of one over their number",),
         )
 
-    def vectors(self, rows: UnitRows) -> Callable[[_State], npt.NDArray[Any]]:
+    def vectors(self, rows: UnitRows, tell: Tell = silent) -> Callable[[_State], npt.NDArray[Any]]:
         """Return the function that gives the exact integers of each round: private."""
         steps = np.rint(self.features.encoded(rows.columns).astype(np.float64) * STEPS).astype(np.int16)
         encoded = EncodedRows.of(steps, np.zeros(len(steps)), rows.sizes)
 
         def vector(state: _State) -> npt.NDArray[Any]:
-            self.tell(f"round {state.round + 1} of {self.rounds}")
+            tell(f"round {state.round + 1} of {self.rounds}")
             halves = np.square(state.centres).sum(axis=1) / -2
             return clipped_sum(encoded, np.vstack([state.centres.T, halves]), nearest, self.clip)
 
@@ -144,24 +145,13 @@ class PricedClusters(PricedRows):
         signs = uniform_below(2, size=number * self.features.width).reshape(number, self.features.width)
         return np.asarray((2 * signs - 1) * _BESIDE, dtype=np.float64)
 
-    def read(self, stored: str) -> ClusterModel:
-        """Return the clusters that were stored as text."""
-        return ClusterModel.from_json(stored)
+
+def _vectors(rounds: int) -> VectorNoise:
+    """Return what gets noise: counts and sums, once a round."""
+    return VectorNoise(l2_squared=SENSITIVITY**2, times=rounds)
 
 
-def _item(rounds: int) -> Item:
-    return Item(
-        measure=None,
-        grouping_set=0,
-        sensitivity=1,
-        weight=Fraction(1),
-        shifts=((1, SENSITIVITY**2),),
-        levels=rounds,
-        norm=True,
-    )
-
-
-class KMeans(OneLookEstimator[ClusterModel]):
+class KMeans(Estimator[ClusterModel]):
     """k-means by rounds of noisy counts and sums.
 
     `features` are names of columns; without, all whose bounds or values are declared. More `rounds` have more
@@ -204,7 +194,7 @@ class KMeans(OneLookEstimator[ClusterModel]):
         rows = training_rows(table, features.columns)
         budget = rows.database.terms
         gaussian_budget(budget, "k-means")
-        [law] = calibrated(GaussianNoise, (_item(rounds),), budget, budget.allowance(epsilon)).laws
+        [law] = least_noise(GaussianNoise, [_vectors(rounds)], budget, budget.allowance(epsilon))
         return PricedClusters(
             rows=rows,
             features=features,
@@ -215,12 +205,9 @@ class KMeans(OneLookEstimator[ClusterModel]):
             delta=budget.delta_loss,
         )
 
-    def price(self, table: Frame[Any]) -> Price:
-        """Return what fitting would cost, against what is left of the budget. Free."""
-        priced = self.priced(table)
-        return price_against(
-            priced.rows.database, priced, (("size of a cluster", f"±{1.96 * priced.deviation:.4g} (95%)"),)
-        )
+    def expected_errors(self, priced: PricedClusters) -> tuple[ExpectedError, ...]:
+        """Return what errors of the clusters are known beforehand: that of the number of units in each."""
+        return (ExpectedError.within("size of a cluster", 1.96 * priced.deviation),)
 
     @property
     def cluster_centers_(self) -> FloatArray:

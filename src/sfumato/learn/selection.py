@@ -1,247 +1,29 @@
-"""Choosing one of several models privately: `select_model` shows what it costs, and `release` does it.
-
-Each unit is in one of `folds`, by a coin of its own that is tossed for this choice alone. All candidates are
-trained on the units outside the first fold, and judged on those inside: a unit scores the share of its rows
-that a candidate predicts right (of numbers, one less the error as a part of the label's range), rounded down
-to a grid. The exponential mechanism chooses by the sums of scores; the winner is the model that was trained,
-and its score is published with noise. With `all_folds` each fold is held out once, scores are summed over all
-folds, and the winner is trained once more, on all units.
-
-Theorem (one fold): a unit that is added or removed changes the rows that candidates are trained on, or those
-that they are judged on, and never both: which of the two is decided by its own coin, and no other unit's coin
-depends on it. So whatever the coins are, the cost is that of all trainings, or that of choice and score,
-whichever is larger (`Parallel`); and it is no larger for coins that are not known, since divergences are
-quasi-convex.
-Theorem (all folds): a unit in fold j is in the rows of every training but those without fold j: it is met by
-folds - 1 trainings of each candidate, by one training of the winner, and its score counts once.
-Theorem (scores): a unit adds to each sum a whole number from 0 to GRID, and to score and rest of the winner
-two numbers of at least 0 whose sum is at most GRID, hence a vector of norm at most GRID. One unit more lowers
-no sum: the choice is monotone (`core/selection`). A prediction depends on its own row alone.
-"""
+"""Choosing one of several models privately: `select_model` shows what it costs, and `release` does it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from sfumato.analysis.cell_choice import CellChoiceItem, chosen_blocks
-from sfumato.analysis.noise_allocation import Item, calibrated
-from sfumato.backends import Backend, Exact, UnitRows
-from sfumato.catalog.canonical import fingerprint
-from sfumato.core.accountant import PrivacyBudget
+from sfumato.analysis.expected_error import ExpectedError
 from sfumato.core.arguments import Number, budget_quantity, count
-from sfumato.core.events import Composed, Event, Parallel, Repeated
-from sfumato.core.gaussian import GaussianNoise
-from sfumato.core.noise_law import NoiseLaw
-from sfumato.core.uniform import uniform_below
-from sfumato.errors import InvalidArgument, SfumatoError
-from sfumato.learn.additive import AdditiveClassifier, PricedAdditive
-from sfumato.learn.additive_model import AdditiveModel
-from sfumato.learn.estimator import LinearEstimator
-from sfumato.learn.models import LinearModel
+from sfumato.errors import InvalidArgument
+from sfumato.learn.base_estimator import CandidateEstimator
+from sfumato.learn.priced_selection import PricedSelection, scoring_laws
+from sfumato.learn.private_rows import MOST_TRAININGS, database_of, training_rows
 from sfumato.learn.selected_model import GRID, SelectedModel
-from sfumato.learn.training import MOST_TRAININGS, PricedRows, PricedTraining, TrainingRows, training_rows
 from sfumato.plan.builder import Frame
-from sfumato.release.noise import add_noise_in_steps, choose_by_score, hidden
-from sfumato.session.answers import answered, not_charged_yet
-from sfumato.session.price import Price, price_against
-from sfumato.session.progress import Progress, shown
+from sfumato.session.question import Question
 
-__all__ = ["DividedRows", "ModelSelection", "PricedSelection", "score_sums", "select_model"]
+__all__ = ["ModelSelection", "select_model"]
 
 _REFIT, _SCORING = Fraction(1, 2), Fraction(1, 10)  # shares of the cost with all folds; trainings: the rest
 
-_Candidate = LinearEstimator | AdditiveClassifier
-_Training = PricedTraining | PricedAdditive
-_Model = LinearModel | AdditiveModel
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class DividedRows:
-    """Private rows, and the fold of each unit."""
-
-    rows: UnitRows
-    folds: npt.NDArray[np.int64]
-
-    def __repr__(self) -> str:
-        return "<divided rows: hidden>"
-
-    @staticmethod
-    def of(rows: UnitRows, folds: int) -> DividedRows:
-        """Toss a coin of `folds` sides for each unit."""
-        return DividedRows(rows=rows, folds=uniform_below(folds, size=len(rows.sizes)))
-
-    def outside(self, fold: int) -> UnitRows:
-        """Return the rows of the units that are not in a fold."""
-        return self.rows.of_units(self.folds != fold)
-
-    def inside(self, fold: int) -> UnitRows:
-        """Return the rows of the units in a fold."""
-        return self.rows.of_units(self.folds == fold)
-
-
-def score_sums(model: _Model, rows: UnitRows) -> npt.NDArray[np.int64]:
-    """Return the sums of the scores of units, and of what they lack of the grid. Theorem: see the module."""
-    if not len(rows.sizes):
-        return np.zeros(2, dtype=np.int64)
-    margins, labels = model.margins_of(model.features.encoded(rows.columns)), rows.columns[model.label.name]
-    if model.objective == "squared":
-        missed = np.abs(np.clip(margins[:, 0], -1.0, 1.0) - model.label.encoded(labels)[:, 0]) / 2
-        each = np.trunc(np.clip(1.0 - missed, 0.0, 1.0) * GRID).astype(np.int64)
-    else:
-        found = margins[:, 0] > 0 if model.objective == "logistic" else margins.argmax(axis=1)
-        each = (found == labels).astype(np.int64) * GRID
-    starts = np.concatenate([[0], np.cumsum(rows.sizes[:-1])])
-    units = np.add.reduceat(each, starts) // rows.sizes
-    return np.array([units.sum(), (GRID - units).sum()], dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedSelection(PricedRows):
-    """A choice among models whose cost is known."""
-
-    rows: TrainingRows
-    trainings: tuple[_Training, ...]
-    refits: tuple[_Training, ...]  # one of them is run, where all folds are held out
-    folds: int
-    laws: tuple[NoiseLaw, NoiseLaw]  # what the choice costs as much as, and the noise of the winner's score
-    epsilon: Fraction
-    delta: Fraction
-    tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
-
-    @property
-    def event(self) -> Event:
-        """All trainings, choice and score, as one event. Theorems: see the module.
-
-        Of the trainings of the winner one is run, after the choice was published: it costs what the most
-        expensive of them does (`Parallel`, whose costs are the largest of its parts).
-        """
-        trainings = Composed(events=tuple(one.event for one in self.trainings))
-        choice, score = _scoring_items()
-        scoring = Composed(events=(choice.event(self.laws[0]), score.event(self.laws[1])))
-        if not self.refits:
-            return Parallel(events=(trainings, scoring))
-        refit = Parallel(events=tuple(one.event for one in self.refits))
-        return Composed(events=(Repeated(event=trainings, times=self.folds - 1), scoring, refit))
-
-    @property
-    def falls_short(self) -> float:
-        """By how many units' scores the winner may fall short of the best candidate, at most in 19 of 20."""
-        choice = _scoring_items()[0].choice(self.laws[0])
-        return choice.mechanism.error(0.95, candidates=len(self.trainings)) / GRID
-
-    def fingerprint(self) -> str:
-        """Return a hash of what is asked and of what it costs."""
-        return fingerprint(
-            trainings=[one.fingerprint() for one in self.trainings],
-            folds=self.folds,
-            all_folds=bool(self.refits),
-            cost=self.cost_record(),
-        )
-
-    def computed(self, backend: Backend, public: Mapping[str, Any]) -> SelectedModel:
-        """Return the chosen model, without its receipt. It has to be paid for."""
-        exact = backend.training_rows(self.rows.relation)
-        divided = hidden(exact, partial(DividedRows.of, folds=self.folds))
-        held_out = range(self.folds if self.refits else 1)
-        fitted = [self._trained(divided, fold) for fold in held_out]
-        self.tell("choosing")
-        mechanism = _scoring_items()[0].choice(self.laws[0]).mechanism
-        winner = choose_by_score(divided, lambda rows: self.scores(fitted, rows)[:, 0], mechanism)
-        nothing: npt.NDArray[Any] = np.zeros(0, dtype=np.int64)
-        measured = add_noise_in_steps(
-            divided,
-            lambda rows: lambda state: self.scores(fitted, rows)[winner],
-            lambda state, noisy: noisy,
-            nothing,
-            (self.laws[1],),
-        )
-        if self.refits:
-            self.tell("training the winner")
-        model = self.refits[winner].trained(exact) if self.refits else fitted[0][winner]
-        return SelectedModel(
-            winner=winner,
-            candidates=tuple(_named(one) for one in self.trainings),
-            model=replace(model, cost=self.cost_record()),
-            measured=measured,
-            law=self.laws[1],
-            cost=self.cost_record(),
-            notes=self._notes(),
-        )
-
-    def _trained(self, divided: Exact[DividedRows], fold: int) -> list[_Model]:
-        models: list[_Model] = []
-        outside = hidden(divided, lambda rows: rows.outside(fold))
-        for place, one in enumerate(self.trainings, 1):
-            of_fold = f", without fold {fold + 1} of {self.folds}" if self.refits else ""
-            self.tell(f"training candidate {place} of {len(self.trainings)}{of_fold}")
-            models.append(one.trained(outside))
-        return models
-
-    def scores(self, fitted: Sequence[Sequence[_Model]], rows: DividedRows) -> npt.NDArray[np.int64]:
-        """Return score and rest of each candidate, over units of the folds that it was trained without."""
-        total = np.zeros((len(self.trainings), 2), dtype=np.int64)
-        for fold, models in enumerate(fitted):
-            inside = rows.inside(fold)
-            total += np.array([score_sums(model, inside) for model in models])
-        return total
-
-    def _notes(self) -> tuple[str, ...]:
-        held = "each in its turn, and then on all units" if self.refits else "one of them, which judges"
-        return (
-            f"{len(self.trainings)} candidates were trained without one of {self.folds} folds, {held}",
-            "the score is that of the units held out; its interval covers the noise alone",
-            *self.trainings[0].notes(),
-        )
-
-    def read(self, stored: str) -> SelectedModel:
-        """Return the release that was stored as text."""
-        return SelectedModel.from_json(stored)
-
-
-def _named(training: _Training) -> str:
-    """Return what tells a candidate from others."""
-    if isinstance(training, PricedAdditive):
-        return str(training)
-    descent = training.descent
-    columns = ", ".join(one.name for one in training.features.columns)
-    if training.weights is not None:
-        columns += f"; weighted by {', '.join(one.name for one in training.weights.columns)}"
-    if descent is None:
-        return f"least squares on {columns}"
-    shrinkage = "by noise" if descent.shrinkage is None else f"{descent.shrinkage:g}"
-    return (
-        f"steps {descent.steps}, clip {descent.clip:g}, rate {descent.rate:g}, momentum {descent.momentum:g},"
-        f" shrinkage {shrinkage}; on {columns}"
-    )
-
-
-def _scoring_items() -> tuple[CellChoiceItem, Item]:
-    """Return what the choice and the winner's score cost: about as much each."""
-    half = Fraction(1, 2)
-    choice = CellChoiceItem(
-        measure=None,
-        grouping_set=0,
-        sensitivity=GRID,
-        weight=Fraction(1),
-        shifts=((1, 1),),
-        blocks=chosen_blocks(GaussianNoise),
-    )
-    score = Item(
-        measure=None, grouping_set=0, sensitivity=1, weight=Fraction(1), shifts=((1, GRID**2),), norm=True
-    ).with_share(half, GaussianNoise, pure=False)
-    emphasis = choice.with_share(half, GaussianNoise, pure=False).emphasis / choice.blocks
-    return replace(choice, emphasis=emphasis), score
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSelection:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ModelSelection(Question[PricedSelection, SelectedModel]):
     """A choice among models with one price tag; nothing is spent until `release`.
 
     >>> import pyarrow as pa
@@ -258,15 +40,30 @@ class ModelSelection:
     (True, [False, True])
     """
 
-    candidates: tuple[_Candidate, ...]
+    candidates: tuple[CandidateEstimator[Any], ...]
     table: Frame[Any]
-    epsilon: Fraction
     folds: int = 10
     all_folds: bool = False
 
-    def priced(self) -> PricedSelection:
-        """Return all noise, and the cost of the whole. Free."""
-        own = [type(one)(**{**one.get_params(), "epsilon": self.epsilon}) for one in self.candidates]
+    refused_as = "a choice among models"
+
+    @property
+    def called(self) -> str:
+        """What advice calls it."""
+        return f"the choice among {len(self.candidates)} models"
+
+    @property
+    def title(self) -> str:
+        """The line above its price."""
+        epsilon = "" if self.epsilon is None else f": epsilon = {float(self.epsilon):g}"
+        return f"{len(self.candidates)} models to choose from, not asked yet{epsilon}"
+
+    def _plan(self, epsilon: Fraction | None) -> PricedSelection:
+        if epsilon is None:
+            raise InvalidArgument(
+                "it is not said what this choice may cost", place="epsilon", hints=("give epsilon=1",)
+            )
+        own = [one.at(epsilon) for one in self.candidates]
         number = len(own)
         each = Fraction(1, number)
         if self.all_folds:
@@ -283,51 +80,22 @@ class ModelSelection:
             trainings=tuple(trainings),
             refits=tuple(refits),
             folds=self.folds,
-            laws=_laws(budget, budget.allowance(self.epsilon) * (_SCORING if self.all_folds else 1)),
-            epsilon=self.epsilon,
+            laws=scoring_laws(budget, budget.allowance(epsilon) * (_SCORING if self.all_folds else 1)),
+            epsilon=epsilon,
             delta=budget.delta_loss,
         )
 
-    def price(self) -> Price:
-        """Return what the whole choice would cost, against what is left of the budget. Free."""
-        priced = self.priced()
-        errors = (
-            ("the winner's score", f"at most {priced.falls_short:.4g} units below the best (95%)"),
-            ("its sum over units", f"±{priced.laws[1].half_width(0.95) / GRID:.4g} (95%)"),
+    def _expected(self, priced: PricedSelection, size: float | None) -> tuple[ExpectedError, ...]:
+        short, half_width = priced.falls_short, priced.laws[1].half_width(0.95) / GRID
+        said = f"at most {short:.4g} units below the best (95%)"
+        return (
+            ExpectedError(name="the winner's score", error=short, said=said),
+            ExpectedError.within("its sum over units", half_width),
         )
-        return price_against(priced.rows.database, priced, errors)
-
-    def release(
-        self, *, key: str | None = None, purpose: str | None = None, progress: Progress = None
-    ) -> SelectedModel:
-        """Spend: charge the budget once, train all candidates, choose, and return the winner.
-
-        With a `key`, the same again gives the stored release, free.
-        """
-        with not_charged_yet():
-            priced = self.priced()
-        with shown(progress) as tell:
-            return answered(
-                priced.rows.database, replace(priced, tell=tell), key=key, purpose=purpose, tell=tell
-            )
-
-    def __repr__(self) -> str:
-        head = (
-            f"{len(self.candidates)} models to choose from, not asked yet: epsilon = {float(self.epsilon):g}"
-        )
-        try:
-            return "\n".join([head, *self.price().lines()])
-        except SfumatoError as refusal:  # showing something must not fail
-            return f"a choice among models that will be refused:\n{refusal}"
-
-
-def _laws(budget: PrivacyBudget, allowance: Fraction) -> tuple[NoiseLaw, NoiseLaw]:
-    choice, score = calibrated(GaussianNoise, _scoring_items(), budget, allowance).laws
-    return choice, score
 
 
 def select_model(
-    candidates: Sequence[_Candidate],
+    candidates: Sequence[CandidateEstimator[Any]],
     table: Frame[Any],
     *,
     epsilon: Number,
@@ -349,7 +117,7 @@ def select_model(
     if not isinstance(candidates, Sequence):
         raise InvalidArgument("candidates are a list of estimators", place="candidates")
     several = tuple(candidates)
-    if len(several) < 2 or not all(isinstance(one, _Candidate) for one in several):
+    if len(several) < 2 or not all(isinstance(one, CandidateEstimator) for one in several):
         raise InvalidArgument(
             "a choice is among two linear, logistic or additive models at least",
             place="candidates",
@@ -368,6 +136,7 @@ def select_model(
             hints=("select_model([LogisticRegression(label='ill', steps=20), ..], table, epsilon=1)",),
         )
     found = ModelSelection(
+        database=database_of(table),
         candidates=several,
         table=table,
         epsilon=budget_quantity(epsilon, "epsilon"),

@@ -11,28 +11,23 @@ made of the noisy integers is post-processing.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.bounded import Bounding
-from sfumato.analysis.join_fanout import refuse_copies
-from sfumato.analysis.noise_allocation import Item, calibrated
-from sfumato.backends import Backend, Exact, UnitRows
-from sfumato.catalog.canonical import fingerprint
-from sfumato.core.accountant import PrivacyBudget
-from sfumato.core.events import Composed, Event
+from sfumato.backends import Exact, UnitRows
+from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.noise_allocation import least_noise
 from sfumato.core.noise_law import NoiseLaw
-from sfumato.core.rules import PureRule
-from sfumato.errors import Unsupported
+from sfumato.core.vector_noise import VectorNoise, event_of_vectors
 from sfumato.learn.descent import Descent, DescentState
-from sfumato.learn.features import Features, ModelColumn, session_table
+from sfumato.learn.features import Features, ModelColumn
 from sfumato.learn.gradients import (
     SENSITIVITY,
     EncodedRows,
@@ -45,147 +40,22 @@ from sfumato.learn.gradients import (
 from sfumato.learn.least_squares import SECOND_MOMENTS_SQUARED, Solution, second_moments, solved
 from sfumato.learn.models import LinearModel
 from sfumato.learn.moments import Scaling, moment_norm_squared, moment_sums
+from sfumato.learn.private_rows import PricedCandidate, TrainingRows, gaussian_budget
 from sfumato.learn.reweighting import Reweighting
-from sfumato.pipeline import parts_of_request, refuse_huge
-from sfumato.plan.conditions import with_join_conditions
-from sfumato.plan.request import Request
-from sfumato.plan.summaries import count
-from sfumato.plan.tree import Projection
-from sfumato.plan.unit_safety import check_units
-from sfumato.plan.values import col
+from sfumato.pipeline import Look, PricedAnswer, Tell, refuse_huge, silent
 from sfumato.release.noise import add_noise_in_steps
 
 if TYPE_CHECKING:
-    from sfumato.session.database import Database
+    pass
 
 __all__ = [
-    "MOST_TRAININGS",
-    "PricedRows",
     "PricedTraining",
-    "TrainingRows",
     "TrainingState",
-    "gaussian_budget",
     "plan_training",
-    "training_rows",
 ]
 
 _MOMENTS_SHARE = Fraction(1, 20)  # of the cost; more makes scales no better than the clip needs
 _TYPICAL = 2.0  # times the mean of squared norms: rows beyond count less in second moments
-
-MOST_TRAININGS = 100
-"""How many trainings a choice or a sweep may price: pricing is free, and each takes milliseconds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingRows:
-    """The private rows that a training reads: a request that was checked, and the columns it reads."""
-
-    database: Database
-    request: Request
-    unit: str
-
-    @property
-    def relation(self) -> Projection:
-        """What the engine reads: a column of numbers for each feature, and one for the label."""
-        source = self.request.queries[0].query.source
-        assert isinstance(source, Projection)
-        return source
-
-    @property
-    def parts(self) -> frozenset[str] | None:
-        """The parts of the unit's partition that the rows are about."""
-        return parts_of_request(self.request, self.database.catalog)
-
-
-class PricedRows(ABC):
-    """What `pipeline` asks of whatever is priced about rows: which, whose, in which parts, and its cost."""
-
-    __slots__ = ()
-
-    rows: TrainingRows
-    epsilon: Fraction
-    delta: Fraction
-
-    @property
-    @abstractmethod
-    def event(self) -> Event:
-        """What is charged."""
-
-    @property
-    def keys_delta(self) -> Fraction:
-        """Nothing, unless it is said otherwise: no group is selected."""
-        return Fraction(0)
-
-    def cost_record(self) -> dict[str, Any]:
-        """Return what it costs, as plain data."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "keys_delta": self.keys_delta,
-            "events": [self.event.to_dict()],
-        }
-
-    @property
-    def request(self) -> Request:
-        """The rows that are read."""
-        return self.rows.request
-
-    @property
-    def unit(self) -> str:
-        """Whose rows they are."""
-        return self.rows.unit
-
-    @property
-    def parts(self) -> frozenset[str] | None:
-        """The parts of the unit's partition that the rows are about."""
-        return self.rows.parts
-
-    @property
-    def all_boundings(self) -> tuple[Bounding, ...]:
-        """None: no group is counted, and no total is public."""
-        return ()
-
-
-def training_rows(
-    frame: Any, columns: tuple[ModelColumn, ...], *, labels: tuple[ModelColumn, ...] = ()
-) -> TrainingRows:
-    """Return the rows of a table of a session with these columns, each person's own. Free; reads no data.
-
-    Rows whose label is missing, or is none of its listed values, are left out.
-    """
-    frame = session_table(frame)
-    for label in labels:
-        there = col(label.name)
-        frame = frame.where(there.is_in(*label.values) if label.values else ~there.is_null())
-    read = tuple(dict.fromkeys((*columns, *labels)))
-    asked = frame.select(**{f"c{place}": one.read() for place, one in enumerate(read)}).agg(n=count())
-    database = asked.database
-    database.backend.check_rows("training on")
-    request = with_join_conditions(_renamed(asked.request, [one.name for one in read]))
-    [named] = request.queries
-    unit = check_units(named.query, database.catalog)
-    refuse_copies([named.query], database.catalog, database.backend.public_copies)
-    return TrainingRows(database=database, request=replace(request, postprocessing=None), unit=unit.name)
-
-
-def _renamed(request: Request, names: Sequence[str]) -> Request:
-    """Return a request whose columns have these names: nothing above reads them, and any name will do."""
-    [named] = request.queries
-    source = named.query.source
-    assert isinstance(source, Projection)
-    columns = tuple((name, one) for name, (_, one) in zip(names, source.columns, strict=True))
-    query = replace(named.query, source=replace(source, columns=columns))
-    return replace(request, queries=(replace(named, query=query),))
-
-
-def gaussian_budget(budget: PrivacyBudget, what: str) -> None:
-    """Refuse a budget that has no room for Gaussian noise."""
-    if budget.delta_loss == 0 or isinstance(budget.rule, PureRule):
-        raise Unsupported(
-            f"{what} has Gaussian noise, which has no pure epsilon, and this budget counts nothing else",
-            place="budget",
-            hints=("use a budget with a delta for losses: Budget(epsilon=1, delta=1e-6)",),
-        )
 
 
 _OBJECTIVES: dict[str, Residuals] = {
@@ -195,9 +65,11 @@ _OBJECTIVES: dict[str, Residuals] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedTraining(PricedRows):
+@dataclass(frozen=True, kw_only=True)
+class PricedTraining(PricedCandidate, PricedAnswer[LinearModel]):
     """A training whose cost is known: the noise of the moments, and that of each gradient."""
+
+    answer_type = LinearModel
 
     rows: TrainingRows
     features: Features
@@ -208,7 +80,6 @@ class PricedTraining(PricedRows):
     epsilon: Fraction
     delta: Fraction
     weights: Reweighting | None = None
-    tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
 
     @property
     def measured(self) -> Features:
@@ -216,28 +87,25 @@ class PricedTraining(PricedRows):
         label = (self.label,) if self.objective == "squared" else ()
         return Features((*self.features.columns, *label))
 
-    @property
+    @cached_property
     def event(self) -> Event:
         """Moments and all gradients, as one batch. Theorem: see the module."""
-        items = _items(self.measured, self.descent)
-        return Composed(events=tuple(item.event(law) for item, law in zip(items, self.laws, strict=True)))
+        return event_of_vectors(_vectors(self.measured, self.descent), self.laws)
 
-    def fingerprint(self) -> str:
-        """Return a hash of what is asked and of what it costs."""
-        return fingerprint(
-            request=self.request,
-            unit=self.unit,
-            features=self.features,
-            label=self.label,
-            objective=self.objective,
-            descent=self.descent,
-            weights=self.weights,
-            cost=self.cost_record(),
-        )
+    def asked(self) -> dict[str, Any]:
+        """Return what is asked and what it costs."""
+        return {
+            **super().asked(),
+            "features": self.features,
+            "label": self.label,
+            "objective": self.objective,
+            "descent": self.descent,
+            "weights": self.weights,
+        }
 
-    def computed(self, backend: Backend, public: Mapping[str, Any]) -> LinearModel:
+    def computed(self, look: Look) -> LinearModel:
         """Return the model, without its receipt. It has to be paid for."""
-        return self.trained(backend.training_rows(self.rows.relation))
+        return self.trained(look.backend.training_rows(self.rows.relation), look.tell)
 
     @property
     def step_laws(self) -> tuple[NoiseLaw, ...]:
@@ -249,9 +117,10 @@ class PricedTraining(PricedRows):
         """The state before the first step."""
         return TrainingState()
 
-    def trained(self, exact: Exact[UnitRows]) -> LinearModel:
+    def trained(self, exact: Exact[UnitRows], tell: Tell = silent) -> LinearModel:
         """Return the model of rows that were read already. They have to be paid for."""
-        state = add_noise_in_steps(exact, self.vectors, self.update, self.start, self.step_laws)
+        vectors = partial(self.vectors, tell=tell)
+        state = add_noise_in_steps(exact, vectors, self.update, self.start, self.step_laws)
         assert state.scaling is not None
         if state.solution is not None:
             scaled, half_widths = state.solution.parameters, state.solution.half_widths
@@ -273,7 +142,7 @@ class PricedTraining(PricedRows):
             notes=self.notes(),
         )
 
-    def vectors(self, rows: UnitRows) -> Callable[[TrainingState], npt.NDArray[Any]]:
+    def vectors(self, rows: UnitRows, tell: Tell = silent) -> Callable[[TrainingState], npt.NDArray[Any]]:
         """Return the function that gives the exact integers of each step: private."""
         encoded: list[EncodedRows] = []
         weights = None if self.weights is None else self.weights.of_rows(rows.columns)
@@ -287,7 +156,7 @@ class PricedTraining(PricedRows):
             if self.descent is None or state.descent is None:
                 return second_moments(encoded[0], _TYPICAL * (state.scaling.spread + 1), weights)
             point = state.descent.ahead(self.descent.momentum)
-            self.tell(f"step {state.descent.step + 1:,} of {self.descent.steps:,}")
+            tell(f"step {state.descent.step + 1:,} of {self.descent.steps:,}")
             return clipped_sum(encoded[0], point, _OBJECTIVES[self.objective], self.descent.clip, weights)
 
         return vector
@@ -319,6 +188,16 @@ class PricedTraining(PricedRows):
         """What is read of each row, beside the label."""
         return (*self.features.columns, *(() if self.weights is None else self.weights.columns))
 
+    @property
+    def described(self) -> str:
+        """What tells it from another candidate of a choice."""
+        columns = ", ".join(one.name for one in self.features.columns)
+        if self.weights is not None:
+            columns += f"; weighted by {', '.join(one.name for one in self.weights.columns)}"
+        if self.descent is None:
+            return f"least squares on {columns}"
+        return f"{self.descent}; on {columns}"
+
     def notes(self) -> tuple[str, ...]:
         """Return what a reader of the model should know."""
         return (
@@ -327,10 +206,6 @@ class PricedTraining(PricedRows):
             if self.label.values
             else f"rows without a value of `{self.label.name}` are left out",
         )
-
-    def read(self, stored: str) -> LinearModel:
-        """Return the model that was stored as text."""
-        return LinearModel.from_json(stored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -344,23 +219,14 @@ class TrainingState:
     label_scale: float = 1.0
 
 
-def _items(features: Features, descent: Descent | None) -> tuple[Item, ...]:
+def _vectors(features: Features, descent: Descent | None) -> tuple[VectorNoise, VectorNoise]:
     """Return what gets noise: moments, and gradients as often as there are steps, or the second moments."""
-    shares = (_MOMENTS_SHARE, 1 - _MOMENTS_SHARE)
-    second, steps = (SECOND_MOMENTS_SQUARED, 1) if descent is None else (SENSITIVITY**2, descent.steps)
-    squares = (moment_norm_squared(features), second)
-    return tuple(
-        Item(
-            measure=None,
-            grouping_set=0,
-            sensitivity=1,
-            weight=Fraction(1),
-            shifts=((1, square),),
-            levels=levels,
-            norm=True,
-        ).with_share(share, GaussianNoise, pure=False)
-        for share, square, levels in zip(shares, squares, (1, steps), strict=True)
-    )
+    moments = VectorNoise(l2_squared=moment_norm_squared(features))
+    if descent is None:
+        rest = VectorNoise(l2_squared=SECOND_MOMENTS_SQUARED)
+    else:
+        rest = VectorNoise(l2_squared=SENSITIVITY**2, times=descent.steps)
+    return moments.with_share(_MOMENTS_SHARE), rest.with_share(1 - _MOMENTS_SHARE)
 
 
 def plan_training(
@@ -393,6 +259,6 @@ def plan_training(
         delta=budget.delta_loss,
         weights=weights,
     )
-    items = _items(priced.measured, descent)
-    moments, gradients = calibrated(GaussianNoise, items, budget, budget.allowance(epsilon) * share).laws
+    vectors = _vectors(priced.measured, descent)
+    moments, gradients = least_noise(GaussianNoise, vectors, budget, budget.allowance(epsilon) * share)
     return replace(priced, laws=(moments, gradients))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
@@ -17,6 +18,14 @@ __all__ = ["canonical", "restored"]
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,4000}", re.ASCII)
 
+_LEAVES: dict[type, Callable[[Any], str]] = {
+    str: encode_basestring_ascii,
+    int: '"{}"'.format,
+    bool: {True: "true", False: "false"}.__getitem__,
+    type(None): {None: "null"}.__getitem__,
+}
+"""How most values of records are written."""
+
 
 def canonical(value: Any) -> str:
     """Return the one text of a value made of dicts, lists, text, numbers, booleans and None.
@@ -25,12 +34,8 @@ def canonical(value: Any) -> str:
     '{"a":[null,"x"],"b":"100000000000000000000"}'
     """
     match value:
-        case str():
-            return encode_basestring_ascii(value)
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
+        case None | bool() | str():
+            return _LEAVES[str if isinstance(value, str) else type(value)](value)
         case int():
             return f'"{int(value)}"'
         case float() if math.isfinite(value):
@@ -42,10 +47,13 @@ def canonical(value: Any) -> str:
             except TypeError:
                 raise InvalidArgument("a dict with keys that are not text cannot be recorded") from None
             own = map(value.__getitem__, names)
-            items = [encode_basestring_ascii(item) if type(item) is str else canonical(item) for item in own]
+            items = [_LEAVES[type(item)](item) if type(item) in _LEAVES else canonical(item) for item in own]
             return f"{{{','.join(map(':'.join, zip(keys, items, strict=True)))}}}"
         case list() | tuple():
-            return f"[{','.join(map(canonical, value))}]"
+            items = [
+                _LEAVES[type(item)](item) if type(item) in _LEAVES else canonical(item) for item in value
+            ]
+            return f"[{','.join(items)}]"
         case _:
             raise InvalidArgument(f"a {type(value).__name__} cannot be recorded")
 

@@ -367,5 +367,5 @@ def expect(link: Link, kind: type[_T]) -> _T:
 
 
 def _row(link: Link, record: Record, release: bytes | None) -> Row:
-    filed = (getattr(record, name, None) for name in FILED)
+    filed = [getattr(record, name, None) for name in FILED]
     return Row._make((link.sequence, link.previous, link.hash, link.body, record.kind, *filed, release))

@@ -126,8 +126,8 @@ def laplace_and_gaussian(deviation: int = 10) -> Picture:
         x=Axis(title="noise"),
         y=Axis(title="probability", low=0),
         marks=(
-            Line(label="Laplace", points=tuple((float(x), float(laplace.pmf(x, 0))) for x in outputs)),
-            Line(label="Gaussian", points=tuple((float(x), float(gaussian.pmf(x, 0))) for x in outputs)),
+            Line.curve("Laplace", lambda x: float(laplace.pmf(x, 0)), outputs),
+            Line.curve("Gaussian", lambda x: float(gaussian.pmf(x, 0)), outputs),
         ),
     )
 
@@ -192,10 +192,12 @@ def group_privacy(epsilons: tuple[float, ...] = (0.1, 0.5, 1.0), most: int = 10)
     >>> [round(mark.points[0][1], 3) for mark in group_privacy().marks]
     [0.525, 0.622, 0.731]
     """
-    sizes = range(1, most + 1)
 
-    def belief(epsilon: float, size: int) -> float:
-        return TradeOff.of_approximate(epsilon=epsilon * size).posterior(0.5)
+    def belief(epsilon: float) -> Line:
+        def after(size: int) -> float:
+            return TradeOff.of_approximate(epsilon=epsilon * size).posterior(0.5)
+
+        return Line.curve(f"epsilon {epsilon:g} for each", after, range(1, most + 1))
 
     return Picture(
         title="A group is protected less than one",
@@ -203,13 +205,7 @@ def group_privacy(epsilons: tuple[float, ...] = (0.1, 0.5, 1.0), most: int = 10)
         "for ten at 0.1 each.",
         x=Axis(title="people in the group", low=1, high=most),
         y=Axis(title="belief that they took part, at most", percent=True, low=0.5, high=1),
-        marks=tuple(
-            Line(
-                label=f"epsilon {epsilon:g} for each",
-                points=tuple((float(size), belief(epsilon, size)) for size in sizes),
-            )
-            for epsilon in epsilons
-        ),
+        marks=tuple(map(belief, epsilons)),
     )
 
 

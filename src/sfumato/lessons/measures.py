@@ -41,8 +41,7 @@ def pure(epsilons: tuple[float, ...] = (0.1, 1.0, 3.0)) -> Picture:
 
     def after(epsilon: float) -> Line:
         curve = TradeOff.of_approximate(epsilon)
-        points = tuple((before, curve.posterior(before)) for before in _SHARES)
-        return Line(label=f"after, at most: epsilon {epsilon:g}", points=points)
+        return Line.curve(f"after, at most: epsilon {epsilon:g}", curve.posterior, _SHARES)
 
     return Picture(
         title="What one may believe about a person",
@@ -89,8 +88,7 @@ def gaussian(mus: tuple[float, ...] = (0.25, 1.0, 2.0)) -> Picture:
     """
 
     def found(mu: float) -> Line:
-        curve = TradeOff.of_mu(mu)
-        return Line(label=f"the best test: mu {mu:g}", points=tuple((x, curve.tpr(x)) for x in _SHARES))
+        return Line.curve(f"the best test: mu {mu:g}", TradeOff.of_mu(mu).tpr, _SHARES)
 
     return Picture(
         title="The best test whether a person took part",
@@ -136,9 +134,7 @@ def zcdp(sigma: int = 20, most: int = 100) -> Picture:
         "simple, and close to exact; adding up epsilon is neither.",
         x=Axis(title="releases"),
         y=Axis(title="epsilon of all together", low=0),
-        marks=tuple(
-            Line(label=label, points=tuple((float(k), way(k)) for k in counts)) for label, way in ways
-        ),
+        marks=tuple(Line.curve(label, way, counts) for label, way in ways),
     )
 
 
@@ -159,10 +155,7 @@ def renyi(deviation: int = 2) -> Picture:
         x=Axis(title="order", low=1, high=20),
         y=Axis(title="divergence", low=0),
         marks=(
-            *(
-                Line(label=label, points=tuple((order, event.renyi(order)) for order in orders))
-                for label, event in two_kinds(deviation)
-            ),
+            *(Line.curve(label, event.renyi, orders) for label, event in two_kinds(deviation)),
             Line.flat("epsilon of the Laplace noise", limit, (1.0, 20.0), dashed=True),
         ),
     )
@@ -217,14 +210,10 @@ def local(epsilon: Number = 1, people: tuple[int, ...] = (100, 1_000, 10_000, 10
         x=Axis(title="people", log=True),
         y=Axis(title="standard error", percent=True, log=True),
         marks=(
-            Line(
-                label="local: everybody adds noise",
-                points=tuple((float(n), math.sqrt(coin.variance(Fraction(1, 2), n))) for n in people),
+            Line.curve(
+                "local: everybody adds noise", lambda n: math.sqrt(coin.variance(Fraction(1, 2), n)), people
             ),
-            Line(
-                label="central: a trusted collector adds noise",
-                points=tuple((float(n), deviation / n) for n in people),
-            ),
+            Line.curve("central: a trusted collector adds noise", lambda n: deviation / n, people),
         ),
     )
 
@@ -239,19 +228,18 @@ def shuffled(
     >>> [round(epsilon, 2) for _, epsilon in mark.points]
     [2.0, 0.55]
     """
+
+    def hidden(epsilon: float) -> Line:
+        label = f"each report by itself: epsilon {epsilon:g}"
+        return Line.curve(label, lambda n: central_epsilon(epsilon, n, _DELTA), people)
+
     return Picture(
         title="Safety in numbers, if the shuffler is honest",
         caption="The epsilon of all reports together, in random order, at delta one in a million. With few "
         "people nothing is gained; with many, each hides among the others.",
         x=Axis(title="honest people", log=True),
         y=Axis(title="epsilon after shuffling", log=True),
-        marks=tuple(
-            Line(
-                label=f"each report by itself: epsilon {epsilon:g}",
-                points=tuple((float(n), central_epsilon(epsilon, n, _DELTA)) for n in people),
-            )
-            for epsilon in epsilons
-        ),
+        marks=tuple(map(hidden, epsilons)),
     )
 
 

@@ -22,11 +22,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 from sfumato.core.arguments import count
 from sfumato.core.exponential import log_above
-from sfumato.errors import InvalidArgument
 from sfumato.local.protocol import FrequencyProtocol
 from sfumato.local.shuffling import shown_above
 from sfumato.local.stages import TwoStage
@@ -45,12 +43,7 @@ class _Rule:
 
     def plan(self, days: int, changes: int = 0) -> LongitudinalPlan:
         """Return what `days` days cost a person whose answer changed `changes` times."""
-        instant = self.protocol.instant_ratio if isinstance(self.protocol, TwoStage) else None
-        return LongitudinalPlan(
-            rule="calendar" if isinstance(self, Renewed) else "value",
-            permanent=self.protocol.lifetime_ratio, instant=instant, days=days, changes=changes,
-            cap=self.cap, every=self.every if isinstance(self, Renewed) else 1,
-        )  # fmt: skip
+        return LongitudinalPlan(rule=self, days=days, changes=changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,42 +112,33 @@ Rule = Memoised | Renewed
 class LongitudinalPlan:
     """What `days` days of a survey cost a person whose answer changed `changes` times.
 
-    >>> plan = LongitudinalPlan(rule="value", permanent=Fraction(3), days=365, changes=4, cap=3)
+    >>> from sfumato.local import KaryResponse
+    >>> plan = Memoised(protocol=KaryResponse.coin_toss(), cap=3).plan(days=365, changes=4)
     >>> plan.draws, plan.ratio, plan.worst_epsilon
     (3, Fraction(27, 1), inf)
-    >>> print(LongitudinalPlan(rule="calendar", permanent=Fraction(3), days=365, cap=3, every=30))
+    >>> print(Renewed(protocol=KaryResponse.coin_toss(), cap=3, every=30).plan(days=365))
     365 days cost epsilon 3.296: 3 reports are drawn, by the calendar. It holds for any two histories.
     """
 
-    rule: Literal["value", "calendar"]
-    permanent: Fraction
-    """The exact e^epsilon of one kept report."""
+    rule: _Rule
     days: int
-    cap: int
     changes: int = 0
-    every: int = 1
-    instant: Fraction | None = None
-    """The largest ratio of a fresh report under two kept ones; None if kept ones are sent as they are."""
 
     def __post_init__(self) -> None:
-        for name in ("days", "cap", "every"):
-            count(getattr(self, name), name)
+        count(self.days, "days")
         count(self.changes, "changes", least=0)
-        if self.rule not in ("value", "calendar"):
-            raise InvalidArgument("the rule must be value or calendar", place="rule")
-        if self.permanent < 1 or (self.instant is not None and self.instant < 1):
-            raise InvalidArgument("a ratio of probabilities is at least 1", place="permanent")
 
     @property
     def draws(self) -> int:
         """How many reports are drawn from answers, at most."""
-        periods = self.changes + 1 if self.rule == "value" else -(-self.days // self.every)
-        return min(self.cap, periods, self.days)
+        rule = self.rule
+        periods = -(-self.days // rule.every) if isinstance(rule, Renewed) else self.changes + 1
+        return min(rule.cap, periods, self.days)
 
     @property
     def ratio(self) -> Fraction:
         """The e^epsilon between histories of one pattern (`Memoised`); by the calendar, any histories."""
-        return self.permanent**self.draws
+        return self.rule.protocol.lifetime_ratio**self.draws
 
     @property
     def epsilon(self) -> float:
@@ -168,9 +152,12 @@ class LongitudinalPlan:
         Theorem: given all that is or would be kept, a day's report has a ratio of at most instant.
         With one draw, or on one day, only one value is ever looked at.
         """
-        if self.rule == "calendar" or min(self.cap, self.days) == 1 or self.permanent == 1:
-            return self.ratio if self.rule == "calendar" else self.permanent
-        return None if self.instant is None else self.instant**self.days
+        protocol, permanent = self.rule.protocol, self.rule.protocol.lifetime_ratio
+        if isinstance(self.rule, Renewed):
+            return self.ratio
+        if min(self.rule.cap, self.days) == 1 or permanent == 1:
+            return permanent
+        return protocol.instant_ratio**self.days if isinstance(protocol, TwoStage) else None
 
     @property
     def worst_epsilon(self) -> float:
@@ -179,7 +166,7 @@ class LongitudinalPlan:
 
     def __str__(self) -> str:
         drawn = "1 report is drawn" if self.draws == 1 else f"{self.draws} reports are drawn"
-        if self.rule == "calendar":
+        if isinstance(self.rule, Renewed):
             return (
                 f"{self.days} days cost epsilon {shown_above(self.epsilon)}: {drawn}, by the calendar. "
                 "It holds for any two histories."

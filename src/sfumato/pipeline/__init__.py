@@ -16,17 +16,19 @@ from sfumato.contents import contents as _contents
 if TYPE_CHECKING:
     from sfumato.pipeline.answering import admit, answer, answer_public, parts_charged
     from sfumato.pipeline.looks import Looks, reserved_steps, several_looks
-    from sfumato.pipeline.payable import Chargeable, Payable
     from sfumato.pipeline.planning import bounded_queries, parts_of_request, plan, refuse_huge
-    from sfumato.pipeline.priced import FoundLimits, Look, Priced, published, unprotected_totals
+    from sfumato.pipeline.priced import Look, LookCost, Priced, PricedAnswer, Tell, silent
+    from sfumato.pipeline.priced_query import FoundLimits, PricedQuery, published, unprotected_totals
 
 __all__ = [
-    "Chargeable",
     "FoundLimits",
     "Look",
+    "LookCost",
     "Looks",
-    "Payable",
     "Priced",
+    "PricedAnswer",
+    "PricedQuery",
+    "Tell",
     "admit",
     "answer",
     "answer_public",
@@ -38,6 +40,7 @@ __all__ = [
     "refuse_huge",
     "reserved_steps",
     "several_looks",
+    "silent",
     "unprotected_totals",
 ]
 
@@ -47,8 +50,8 @@ __getattr__, __dir__ = _contents(
     {
         "answering": ["admit", "answer", "answer_public", "parts_charged"],
         "looks": ["Looks", "reserved_steps", "several_looks"],
-        "payable": ["Chargeable", "Payable"],
         "planning": ["bounded_queries", "parts_of_request", "plan", "refuse_huge"],
-        "priced": ["FoundLimits", "Look", "Priced", "published", "unprotected_totals"],
+        "priced": ["Look", "LookCost", "Priced", "PricedAnswer", "Tell", "silent"],
+        "priced_query": ["FoundLimits", "PricedQuery", "published", "unprotected_totals"],
     },
 )

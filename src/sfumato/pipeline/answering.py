@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -14,8 +13,7 @@ from sfumato.catalog import Catalog, Policy
 from sfumato.errors import InvalidArgument, LedgerError, QueryRefused
 from sfumato.interrupts import deferred
 from sfumato.ledger import Ledger, Owner, Reservation
-from sfumato.pipeline.payable import Chargeable, Payable
-from sfumato.pipeline.priced import unprotected_totals
+from sfumato.pipeline.priced import Look, Priced, PricedAnswer, Tell, silent
 from sfumato.plan.outline import outline_request
 from sfumato.plan.request import Request
 from sfumato.release import Published, Release, publish
@@ -26,9 +24,11 @@ __all__ = [
     "answer_public",
     "before_charge",
     "kept_text",
-    "look",
+    "looked",
     "parts_charged",
     "public_tables",
+    "refuse_unready",
+    "reserved",
 ]
 
 _Answer = TypeVar("_Answer", bound=Published)
@@ -37,7 +37,7 @@ _LOG = logging.getLogger("sfumato")
 _LOG.addHandler(logging.NullHandler())  # silent unless the program that uses it says where records go
 
 
-def admit(priced: Chargeable, policy: Policy) -> None:
+def admit(priced: Priced, policy: Policy) -> None:
     """Refuse a request that costs more than the owner lets one request cost. Free."""
     if policy.ceiling is not None and priced.epsilon > policy.ceiling:
         raise QueryRefused(
@@ -49,7 +49,7 @@ def admit(priced: Chargeable, policy: Policy) -> None:
 
 
 def answer(
-    priced: Payable[_Answer],
+    priced: PricedAnswer[_Answer],
     *,
     catalog: Catalog,
     ledger: Ledger,
@@ -57,7 +57,7 @@ def answer(
     analyst: str | Owner,
     idempotency_key: str | None = None,
     purpose: str | None = None,
-    tell: Callable[[str], object] = lambda step: None,
+    tell: Tell = silent,
 ) -> _Answer:
     """Charge, then look: reserve the whole cost durably, run, add noise, store, and only then answer.
 
@@ -78,17 +78,13 @@ def answer(
             begin("charging")
             with deferred():
                 reservation = stack.enter_context(
-                    ledger.reserve(
-                        priced.unit,
-                        priced.event,
-                        priced.keys_delta,
-                        request_hash=priced.fingerprint(),
+                    reserved(
+                        priced,
+                        catalog=catalog,
+                        ledger=ledger,
                         data_version=backend.data_version(),  # again: the engine may have stopped meanwhile
-                        policy_hash=catalog.fingerprint(),
-                        idempotency_key=idempotency_key,
                         analyst=analyst,
-                        parts=parts_charged(priced, catalog=catalog, ledger=ledger),
-                        question=kept_text(priced.request, catalog.policy),
+                        idempotency_key=idempotency_key,
                         purpose=purpose,
                     )
                 )
@@ -102,7 +98,7 @@ def answer(
                 priced.epsilon,
             )
             begin("computing")
-            published = look(priced, backend, public, reservation)
+            published = looked(priced, Look(backend=backend, public=public, tell=tell), reservation)
             begin("storing")
             with deferred():
                 reservation.commit(published.to_json().encode())
@@ -132,7 +128,7 @@ def answer_public(request: Request, *, backend: Backend) -> Release:
     )
 
 
-def parts_charged(priced: Payable[Any], *, catalog: Catalog, ledger: Ledger) -> frozenset[str] | None:
+def parts_charged(priced: Priced, *, catalog: Catalog, ledger: Ledger) -> frozenset[str] | None:
     """Return the parts that bear the cost; None: all, also where ledger and engine divide differently."""
     same = ledger.partition(priced.unit) == _partition(priced.unit, catalog)
     return priced.parts if same else None
@@ -142,33 +138,61 @@ def public_tables(request: Request, backend: Backend) -> dict[str, Any]:
     return {name: backend.public_table(name) for name in request.public}
 
 
-def before_charge(priced: Chargeable, catalog: Catalog, ledger: Ledger, backend: Backend) -> dict[str, Any]:
+def before_charge(priced: Priced, catalog: Catalog, ledger: Ledger, backend: Backend) -> dict[str, Any]:
     """Refuse what cannot be answered while it is still free; return the public tables."""
     admit(priced, catalog.policy)
-    if ledger.replace_one(priced.unit):
+    refuse_unready(priced.unit, ledger, backend)
+    return public_tables(priced.request, backend)
+
+
+def refuse_unready(unit: str, ledger: Ledger, backend: Backend) -> None:
+    """Refuse a budget whose neighbours are not those of prices, and an engine that has stopped."""
+    if ledger.replace_one(unit):
         raise LedgerError(
-            f"the budget of unit `{priced.unit}` protects against a unit that is replaced, and questions are "
+            f"the budget of unit `{unit}` protects against a unit that is replaced, and questions are "
             "priced for one that is added or removed",
             code="SF605",
             place="unit",
             hints=("keep a budget for questions in a ledger of its own, registered without replace_one",),
         )
     backend.data_version()  # refuses an engine that has stopped
-    return public_tables(priced.request, backend)
 
 
-def look(
-    priced: Payable[_Answer],
-    backend: Backend,
-    public: Mapping[str, Any],
-    reservation: Reservation,
-    step: int | None = None,
+def reserved(
+    priced: Priced,
+    *,
+    catalog: Catalog,
+    ledger: Ledger,
+    data_version: str | None,
+    analyst: str | Owner,
+    idempotency_key: str | None,
+    purpose: str | None,
+    steps: int | None = None,
+) -> Reservation:
+    """Charge what is priced, durably, for one look or for several steps."""
+    return ledger.reserve(
+        priced.unit,
+        priced.event,
+        priced.keys_delta,
+        request_hash=priced.fingerprint(),
+        data_version=data_version,
+        policy_hash=catalog.fingerprint(),
+        idempotency_key=idempotency_key,
+        analyst=analyst,
+        parts=parts_charged(priced, catalog=catalog, ledger=ledger),
+        steps=steps,
+        question=kept_text(priced.request, catalog.policy),
+        purpose=purpose,
+    )
+
+
+def looked(
+    priced: PricedAnswer[_Answer], look: Look, reservation: Reservation, step: int | None = None
 ) -> _Answer:
     """Look at the data, which is paid for: exact integers, noise, the answer and its receipt."""
-    answered = priced.computed(backend, public)
+    answered = priced.computed(look)
     digest = hashlib.sha256(answered.to_json().encode()).hexdigest()  # of all but the receipt
-    unprotected = unprotected_totals(priced.all_boundings)
-    return answered.with_receipt(reservation.receipt(digest, step=step, unprotected=unprotected))
+    return answered.with_receipt(reservation.receipt(digest, step=step, unprotected=priced.unprotected))
 
 
 def kept_text(request: Request, policy: Policy) -> str | None:

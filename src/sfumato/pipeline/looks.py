@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 from sfumato.backends import Backend
 from sfumato.catalog import Catalog
@@ -13,10 +14,9 @@ from sfumato.catalog.canonical import fingerprint
 from sfumato.core.events import Composed
 from sfumato.errors import InvalidArgument
 from sfumato.ledger import Ledger, Owner, Reservation
-from sfumato.pipeline.answering import before_charge, kept_text, look
-from sfumato.pipeline.payable import Chargeable
-from sfumato.pipeline.priced import Look, Priced
-from sfumato.release import Release
+from sfumato.pipeline.answering import before_charge, looked, refuse_unready, reserved
+from sfumato.pipeline.priced import Look, LookCost, Priced, PricedAnswer
+from sfumato.release import Published
 
 __all__ = [
     "Looks",
@@ -24,24 +24,26 @@ __all__ = [
     "several_looks",
 ]
 
+_Answer = TypeVar("_Answer", bound=Published)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looks:
     """Several questions under one reservation, each chosen after the answers before it."""
 
-    looks: tuple[Look, ...]
+    looks: tuple[LookCost, ...]
     catalog: Catalog
     ledger: Ledger
     backend: Backend
     reservation: Reservation
 
-    def answer(self, step: int, priced: Priced) -> Release:
+    def answer(self, step: int, priced: PricedAnswer[_Answer]) -> _Answer:
         """Return the answer of a step: as it is stored, or made now, stored, and only then returned.
 
         The question may depend on earlier answers; its cost is the one that was declared for the step.
         """
         declared = self.looks[step - 1] if 1 <= step <= len(self.looks) else None
-        if priced.unit != self.reservation.record.unit or Look.of(priced) != declared:
+        if priced.unit != self.reservation.record.unit or LookCost.of(priced) != declared:
             raise InvalidArgument(
                 f"step {step} was declared with another cost, or for another unit",
                 place="step",
@@ -49,10 +51,11 @@ class Looks:
             )
         backend = self.backend
         public = before_charge(priced, self.catalog, self.ledger, backend)
+        look = Look(backend=backend, public=public)
         with backend.admitted():
             stored = self.reservation.step(
                 step,
-                lambda: look(priced, backend, public, self.reservation, step).to_json().encode(),
+                lambda: looked(priced, look, self.reservation, step).to_json().encode(),
                 request_hash=priced.fingerprint(),
                 data_version=backend.data_version(),
             )
@@ -65,7 +68,7 @@ class Looks:
 
 @contextmanager
 def several_looks(
-    looks: Sequence[Look],
+    looks: Sequence[LookCost],
     *,
     unit: str,
     purpose: str,
@@ -87,6 +90,7 @@ def several_looks(
     declared = tuple(looks)
     if not declared:
         raise InvalidArgument("several looks are one at least", place="looks")
+    refuse_unready(unit, ledger, backend)
     costs = [[look.event.to_dict(), look.keys_delta] for look in declared]
     with ledger.reserve(
         unit,
@@ -105,7 +109,7 @@ def several_looks(
 
 @contextmanager
 def reserved_steps(
-    priced: Chargeable,
+    priced: Priced,
     steps: int,
     *,
     catalog: Catalog,
@@ -115,25 +119,20 @@ def reserved_steps(
     idempotency_key: str,
     purpose: str | None = None,
     data_may_change: bool = True,
-    parts: frozenset[str] | None = None,
 ) -> Iterator[Reservation]:
     """Reserve one event for several steps; the same again resumes them.
 
     Without `data_may_change` all steps are about the data as it is now; with it data comes in between.
     """
     before_charge(priced, catalog, ledger, backend)
-    with ledger.reserve(
-        priced.unit,
-        priced.event,
-        priced.keys_delta,
-        request_hash=priced.fingerprint(),
+    with reserved(
+        priced,
+        catalog=catalog,
+        ledger=ledger,
         data_version=None if data_may_change else backend.data_version(),
-        policy_hash=catalog.fingerprint(),
-        idempotency_key=idempotency_key,
         analyst=analyst,
-        parts=parts,
-        steps=steps,
-        question=kept_text(priced.request, catalog.policy),
+        idempotency_key=idempotency_key,
         purpose=purpose,
+        steps=steps,
     ) as reservation:
         yield reservation

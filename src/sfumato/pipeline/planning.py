@@ -20,9 +20,11 @@ from sfumato.catalog import Catalog
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import InvalidArgument, QueryRefused
 from sfumato.pipeline.answering import public_tables
-from sfumato.pipeline.priced import FoundLimits, Look, Priced
+from sfumato.pipeline.priced import LookCost
+from sfumato.pipeline.priced_query import FoundLimits, PricedQuery
 from sfumato.plan.conditions import with_join_conditions
-from sfumato.plan.request import DEFAULT_OPTIONS, Request
+from sfumato.plan.options import DEFAULT_OPTIONS
+from sfumato.plan.request import Request
 from sfumato.plan.unit_safety import check_units
 from sfumato.release.plain_tables import expected_table, sample_table
 from sfumato.release.sandbox import PlainTable, check
@@ -45,7 +47,7 @@ def plan(
     epsilon: Fraction | None,
     backend: Backend,
     part: Fraction = Fraction(1),
-) -> Priced:
+) -> PricedQuery:
     """Price a request: free, and a function of the request, the catalog, public tables and the budget alone.
 
     `epsilon` is for the whole request; several private questions in one share what it allows, or `part` of
@@ -79,7 +81,7 @@ def plan(
             text=request.text,
             hints=("add an aggregate, such as COUNT(*)",),
         )
-    priced = Priced(
+    priced = PricedQuery(
         request=with_thresholds(request, boundings, costs),
         unit=unit,
         boundings=boundings,
@@ -125,7 +127,7 @@ def _plan_to_find(
     budget: PrivacyBudget,
     epsilon: Fraction | None,
     backend: Backend,
-) -> Priced:
+) -> PricedQuery:
     """Price a request whose limits are found first: the rest as if they were wide, and reserved for all."""
     priced = partial(plan, catalog=catalog, budget=budget, backend=backend)
     asked = request.options.epsilon if epsilon is None else epsilon
@@ -140,16 +142,16 @@ def _plan_to_find(
             hints=("give bounds: SUM(x, contribution_bounds_per_group => (0, 100))", "or ask one at a time"),
         )
 
-    def settled(found: Sequence[tuple[Any, ...]]) -> Priced:
+    def settled(found: Sequence[tuple[Any, ...]]) -> PricedQuery:
         return priced(with_limits(full, missing, found), epsilon=asked, part=1 - BOUNDS_PART)
 
     typical = settled([one.typical for one in missing])
-    rest = Look(
+    rest = LookCost(
         event=budget.rule.claim(budget.allowance(typical.epsilon) * (1 - BOUNDS_PART)),
         keys_delta=sum((cost.keys_limit for cost in typical.costs), Fraction(0)),
     )
 
-    def within_rest(found: Sequence[tuple[Any, ...]]) -> Priced:
+    def within_rest(found: Sequence[tuple[Any, ...]]) -> PricedQuery:
         later = settled(found)
         dearer = budget.rule.charge(later.event) > budget.rule.charge(rest.event)
         if dearer or later.keys_delta > rest.keys_delta:
@@ -162,7 +164,7 @@ def _plan_to_find(
     return replace(typical, request=request, limits=limits)
 
 
-def _try_postprocessing(priced: Priced, public: Mapping[str, Any]) -> None:
+def _try_postprocessing(priced: PricedQuery, public: Mapping[str, Any]) -> None:
     """Refuse post-processing that cannot run, before anything is charged."""
     request = priced.request
     if request.postprocessing is None:

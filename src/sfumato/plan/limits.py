@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from sqlglot import Token, TokenType, exp
@@ -164,7 +165,7 @@ def check_statement(statement: exp.Expr, question: Statement) -> None:
         if isinstance(node, exp.Group) and len(node.expressions) > MOST_KEYS:
             at = node.expressions[MOST_KEYS]
             question.refuse(f"GROUP BY takes at most {MOST_KEYS} keys", "SF404", at)
-        found.extend((child, depth + 1) for child in node.iter_expressions())
+        found.extend(zip(node.iter_expressions(), repeat(depth + 1)))
 
 
 # -- trees ----------------------------------------------------------------------------------
@@ -192,7 +193,7 @@ def check_query(query: tree.Query, question: Statement) -> None:
             hint = "keep a long list of values in a public table, and join it"
             question.refuse("the question is too large", "SF401", None, hint)
         below = 0 if isinstance(node, _ROWS) else depth  # rows upon rows: MOST_RELATIONS limits them
-        found.extend((part, below + 1) for part in tree.parts(node))
+        found.extend(zip(tree.parts(node), repeat(below + 1)))
     spend(count)
 
 

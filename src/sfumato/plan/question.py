@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import itemgetter
 from typing import Any, NoReturn
 
 from sqlglot import exp
@@ -12,7 +13,8 @@ from sqlglot import exp
 from sfumato.catalog.catalog import Catalog
 from sfumato.plan.hints import CLAUSES, refuse
 from sfumato.plan.limits import MOST_RELATIONS, check_query
-from sfumato.plan.request import DEFAULT_OPTIONS, NamedQuery, Options
+from sfumato.plan.options import DEFAULT_OPTIONS, Options
+from sfumato.plan.request import NamedQuery
 from sfumato.plan.scope import Output
 from sfumato.plan.syntax import function_name
 from sfumato.plan.tree import Span
@@ -44,6 +46,9 @@ class Clause:
     options: Options = DEFAULT_OPTIONS
     keys_epsilon: Fraction | None = None
     taken: bool = False
+
+
+_START, _END = itemgetter("start"), itemgetter("end")
 
 
 class Statement:
@@ -96,8 +101,8 @@ class Statement:
         places = [part.meta for part in node.walk() if "start" in part.meta]
         if not places:
             return None
-        start = min(place["start"] for place in places)
-        end = max(place["end"] for place in places) + 1
+        start = min(map(_START, places))
+        end = max(map(_END, places)) + 1
         missing = self.text.count("(", start, end) - self.text.count(")", start, end)
         while missing > 0 and (closing := _CLOSING.match(self.text, end)):
             end = closing.end()

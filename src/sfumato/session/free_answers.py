@@ -36,7 +36,7 @@ from sfumato.workloads.marginal_release import Marginals
 
 if TYPE_CHECKING:
     from sfumato.session.database import Database
-    from sfumato.session.question import Question
+    from sfumato.session.sql_question import SqlQuestion
 
 __all__ = ["FreeAnswer", "free_answer"]
 
@@ -71,7 +71,7 @@ class _Source:
         return sum(one.error or 0.0 for one in self.errors)
 
 
-def free_answer(question: Question) -> FreeAnswer | None:
+def free_answer(question: SqlQuestion) -> FreeAnswer | None:
     """Return the answer of a question that kept releases determine, None if they do not."""
     database, request = question.database, question.request
     if question.free or request.sought is not None or request.options.losses:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
-from sfumato.analysis import Bounding, Cost
+from sfumato.analysis import Cost
 from sfumato.analysis.shared_measurements import SharedQuery, share
-from sfumato.backends import Backend
-from sfumato.catalog.canonical import fingerprint
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.composition import Composition
 from sfumato.core.events import Composed, Event
 from sfumato.core.rules import UNITS
 from sfumato.core.steps import spend
 from sfumato.errors import InvalidArgument
-from sfumato.pipeline import Priced, published, unprotected_totals
+from sfumato.pipeline import Look, PricedAnswer, PricedQuery, published, unprotected_totals
 from sfumato.plan.outline import outline_request
 from sfumato.plan.request import Request
 from sfumato.release import NoisyGroups, add_noise
@@ -29,90 +28,82 @@ __all__ = ["PricedBatch", "batch_event", "plan_batch"]
 _STEPS_PER_PART = 10
 
 
-def _silent(step: str) -> None:
-    """Hear nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedBatch:
+@dataclass(frozen=True, kw_only=True)
+class PricedBatch(PricedAnswer[WorkloadRelease]):
     """Several questions whose cost together is known: `pipeline.answer` answers it as it does one question.
 
-    `questions` are priced each by itself, `shared` is what is measured for all of them. `tell` hears how
-    many of the shared queries are done, which is no secret.
+    `questions` are priced each by itself, `shared` is what is measured for all of them.
     """
 
+    answer_type = WorkloadRelease
+
     names: tuple[str, ...]
-    questions: tuple[Priced, ...]
+    questions: tuple[PricedQuery, ...]
     shared: tuple[SharedQuery, ...]
     request: Request
     epsilon: Fraction
     delta_loss: Fraction
-    tell: Callable[[str], object] = field(default=_silent, compare=False, repr=False)
 
-    @property
+    @cached_property
     def unit(self) -> str:
         """The unit that all questions are about."""
         return self.questions[0].unit
 
-    @property
+    @cached_property
     def parts(self) -> frozenset[str] | None:
         """The parts of the unit's partition that any question is about; None: all."""
         known = [one.parts for one in self.questions if one.parts is not None]
         return frozenset().union(*known) if len(known) == len(self.questions) else None
 
-    @property
-    def all_boundings(self) -> tuple[Bounding, ...]:
-        """What one unit can change of every question; the shared queries compute no more than that."""
-        return tuple(bounding for one in self.questions for bounding in one.all_boundings)
-
-    @property
+    @cached_property
     def event(self) -> Event:
         """All that happens, as one batch."""
         return batch_event(self.questions, self.shared)
 
-    @property
+    @cached_property
     def keys_delta(self) -> Fraction:
         """What selecting keys may cost."""
         return sum((one.cost.keys_delta for one in self.shared), Fraction(0))
 
-    @property
-    def cost(self) -> dict[str, Any]:
-        """What is paid, as a release tells it; and what is not protected, because the policy says so."""
-        cost = {
-            "epsilon": self.epsilon,
-            "delta": self.delta_loss + self.keys_delta,
-            "keys_delta": self.keys_delta,
-            "events": [self.event.to_dict()],
-        }
-        unprotected = unprotected_totals(self.all_boundings)
-        return {**cost, "unprotected": list(unprotected)} if unprotected else cost
+    @cached_property
+    def delta(self) -> Fraction:
+        """What losses and selecting keys may cost together."""
+        return self.delta_loss + self.keys_delta
 
-    def fingerprint(self) -> str:
-        """Return a hash of what is asked, under which names, and of what it costs."""
+    @cached_property
+    def unprotected(self) -> tuple[str, ...]:
+        """What answers show exactly; the shared queries compute no more than the questions do."""
+        return unprotected_totals([bounding for one in self.questions for bounding in one.all_boundings])
+
+    def asked(self) -> dict[str, Any]:
+        """Return what is asked, under which names, and what it costs."""
         asked = [[name, one.request] for name, one in zip(self.names, self.questions, strict=True)]
-        return fingerprint(workload=asked, unit=self.unit, cost=self.cost)
+        return {"workload": asked, "unit": self.unit, "cost": self.cost_record()}
 
-    def computed(self, backend: Backend, public: Mapping[str, Any]) -> WorkloadRelease:
+    def _costs(self) -> dict[str, Any]:
+        """Make the cost record; it says what is not protected, because the policy says so."""
+        cost = super()._costs()
+        return {**cost, "unprotected": list(self.unprotected)} if self.unprotected else cost
+
+    def computed(self, look: Look) -> WorkloadRelease:
         """Look at the data once for each shared query, and answer each question from its own part of them."""
         found: dict[int, tuple[tuple[NoisyGroups, ...], Cost]] = {}
         for number, shared in enumerate(self.shared, 1):
-            self.tell(f"computing {number} of {len(self.shared)}")
-            noisy = add_noise(backend.run(shared.bounding.query), shared.bounding, shared.cost)
+            look.tell(f"computing {number} of {len(self.shared)}")
+            noisy = add_noise(look.backend.run(shared.bounding.query), shared.bounding, shared.cost)
             for use in shared.uses:
                 found[use.place] = tuple(one.renamed(use.measures) for one in noisy), use.cost(shared.cost)
         places = iter(sorted(found))
         releases = []
         for question in self.questions:
             tables = [found[next(places)] for _ in question.boundings]
-            releases.append(published(question, tables, backend, public, {}))
-        return WorkloadRelease(names=self.names, releases=tuple(releases), cost=self.cost)
-
-    def read(self, stored: str) -> WorkloadRelease:
-        """Return the answers that were stored as text."""
-        return WorkloadRelease.from_json(stored)
+            releases.append(published(question, tables, look, {}))
+        return WorkloadRelease(names=self.names, releases=tuple(releases), cost=self.cost_record())
 
 
-def plan_batch(names: Sequence[str], questions: Sequence[Priced], *, budget: PrivacyBudget) -> PricedBatch:
+def plan_batch(
+    names: Sequence[str], questions: Sequence[PricedQuery], *, budget: PrivacyBudget
+) -> PricedBatch:
     """Price questions together, each of which is priced by itself: one event, and one epsilon for all.
 
     The event is that of the shared measurements (`analysis.shared_measurements`). It is fixed before any
@@ -142,14 +133,14 @@ def plan_batch(names: Sequence[str], questions: Sequence[Priced], *, budget: Pri
     )
 
 
-def batch_event(questions: Sequence[Priced], shared: Sequence[SharedQuery] | None = None) -> Event:
+def batch_event(questions: Sequence[PricedQuery], shared: Sequence[SharedQuery] | None = None) -> Event:
     """Return all that happens if questions are answered together: measurements, and those of losses."""
     measured = [loss.cost for one in questions for loss in one.losses if loss.cost is not None]
     costs = (*(one.cost for one in (shared or _shared(questions))), *measured)
     return Composed(events=tuple(cost.event for cost in costs))
 
 
-def _shared(questions: Sequence[Priced]) -> tuple[SharedQuery, ...]:
+def _shared(questions: Sequence[PricedQuery]) -> tuple[SharedQuery, ...]:
     return share([pair for one in questions for pair in zip(one.boundings, one.costs, strict=True)])
 
 

@@ -16,9 +16,10 @@ combinations occur, and all else the engine found, is not released; tables are p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
@@ -27,21 +28,31 @@ import numpy.typing as npt
 
 from sfumato.analysis.basis import Basis, PlanHashes
 from sfumato.analysis.bounded import Bounding
-from sfumato.analysis.noise_allocation import Item, calibrated
 from sfumato.backends import Backend
 from sfumato.backends.exact import ExactGroups
 from sfumato.catalog import Catalog
-from sfumato.catalog.canonical import fingerprint
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import FloatArray
-from sfumato.core.events import Composed, Event
+from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
+from sfumato.core.noise_allocation import least_noise
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.rules import PureRule, Rule
+from sfumato.core.vector_noise import VectorNoise, event_of_vectors
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.pipeline import bounded_queries, parts_of_request, refuse_huge
+from sfumato.pipeline import (
+    Look,
+    PricedAnswer,
+    Tell,
+    bounded_queries,
+    parts_of_request,
+    refuse_huge,
+    silent,
+    unprotected_totals,
+)
 from sfumato.plan.builder import table as rows_of
-from sfumato.plan.request import Options, Request
+from sfumato.plan.options import Options
+from sfumato.plan.request import Request
 from sfumato.plan.summaries import count
 from sfumato.plan.values import Val
 from sfumato.release.noise import add_noise_to_queries
@@ -113,9 +124,11 @@ class MarginalWorkload:
         return replace(request, options=replace(options, keys="selected"), postprocessing=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedMarginals:
+@dataclass(frozen=True, kw_only=True)
+class PricedMarginals(PricedAnswer[Marginals]):
     """A workload of marginals whose cost is known: the noise of each residual."""
+
+    answer_type = Marginals
 
     workload: MarginalWorkload
     request: Request
@@ -126,44 +139,36 @@ class PricedMarginals:
     delta: Fraction
     basis: Basis
     parts: frozenset[str] | None = None
-    tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
 
-    @property
+    @cached_property
     def plan(self) -> ResidualPlan:
         """The residuals that are measured."""
         return self.workload.plan
 
     @property
-    def all_boundings(self) -> tuple[Bounding, ...]:
-        """What is computed: one question."""
-        return (self.bounding,)
+    def unprotected(self) -> tuple[str, ...]:
+        """What tables show exactly, because the policy declares it public."""
+        return unprotected_totals((self.bounding,))
 
-    @property
-    def keys_delta(self) -> Fraction:
-        """Nothing: no group is selected, and all cells are public."""
-        return Fraction(0)
-
-    @property
+    @cached_property
     def event(self) -> Event:
         """All residuals, as one batch. Theorem: see the module."""
-        return Composed(
-            events=tuple(item.event(law) for item, law in zip(self._items(), self.laws, strict=True))
-        )
+        return event_of_vectors(self._vectors(), self.laws)
 
-    def _items(self) -> tuple[Item, ...]:
-        return _items(self.plan, _most_counted(self.bounding))
+    def _vectors(self) -> tuple[VectorNoise, ...]:
+        return _vectors(self.plan, _most_counted(self.bounding))
 
     @property
     def weight(self) -> Fraction:
         """How many rows a unit of the counts' integers is."""
         return self.bounding.answers[0].weight
 
-    @property
+    @cached_property
     def noise(self) -> MarginalNoise:
         """The noise that tables will have."""
         return MarginalNoise(plan=self.plan, laws=self.laws, weight=float(self.weight))
 
-    @property
+    @cached_property
     def variances(self) -> FloatArray:
         """A bound of the variance of the noise on each integer of each residual, in rows; from 4 on exact."""
         return np.array([float(law.variance * self.weight**2) for law in self.laws])
@@ -193,31 +198,18 @@ class PricedMarginals:
     def price(self, rule: Rule, *, wider: float = 1.0) -> Fraction:
         """Return what residuals cost in the currency of a rule, with noise of `wider` times the variance."""
         laws = [GaussianNoise(law.parameter * Fraction(wider)) for law in self.laws]
-        events = [item.event(law) for item, law in zip(self._items(), laws, strict=True)]
+        events = [vector.event(law) for vector, law in zip(self._vectors(), laws, strict=True)]
         return sum((Fraction(rule.price(event)) for event in events), Fraction(0))
 
-    def fingerprint(self) -> str:
-        """Return a hash of what is asked and of what it costs."""
-        return fingerprint(
-            request=self.request,
-            unit=self.unit,
-            columns=self.workload.columns,
-            tables=self.workload.weights,
-            cost=self.cost_record(),
-        )
+    def asked(self) -> dict[str, Any]:
+        """Return what is asked and what it costs."""
+        workload = self.workload
+        return {**super().asked(), "columns": workload.columns, "tables": workload.weights}
 
-    def cost_record(self) -> dict[str, Any]:
-        """Return what the workload costs, as plain data."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "keys_delta": Fraction(0),
-            "events": [self.event.to_dict()],
-        }
-
-    def computed(self, backend: Backend, public: Mapping[str, Any]) -> Marginals:
+    def computed(self, look: Look) -> Marginals:
         """Return the noisy residuals, and with them all tables. It has to be paid for."""
-        measured = add_noise_to_queries(backend.run(self.bounding.query), self._residuals, self.laws)
+        residuals = partial(self._residuals, tell=look.tell)
+        measured = add_noise_to_queries(look.backend.run(self.bounding.query), residuals, self.laws)
         return Marginals(
             columns=self.workload.columns,
             weights=self.workload.weights,
@@ -230,12 +222,12 @@ class PricedMarginals:
             basis=self.basis,
         )
 
-    def _residuals(self, groups: ExactGroups) -> Iterator[npt.NDArray[Any]]:
+    def _residuals(self, groups: ExactGroups, tell: Tell = silent) -> Iterator[npt.NDArray[Any]]:
         [counts] = groups.measures.values()
         number = len(self.laws)  # a public one
         exact = measured_residuals(self.plan, _codes(self.workload.columns, groups), counts)
         for place, residual in enumerate(exact, 1):
-            self.tell(f"adding noise to residual {place:,} of {number:,}")
+            tell(f"adding noise to residual {place:,} of {number:,}")
             yield residual
 
     def _notes(self) -> tuple[str, ...]:
@@ -248,10 +240,6 @@ class PricedMarginals:
         if (most := _most_counted(self.bounding) * self.weight) > 1:
             notes.append(f"a unit counts with at most {float(most):g} rows; what is beyond is left out")
         return tuple(notes)
-
-    def read(self, stored: str) -> Marginals:
-        """Return the release that was stored as text."""
-        return Marginals.from_json(stored)
 
 
 def _codes(columns: Sequence[MarginalColumn], groups: ExactGroups) -> npt.NDArray[np.int64]:
@@ -276,18 +264,11 @@ def _most_counted(bounding: Bounding) -> int:
     return min(most, math.ceil(Fraction(measure.sensitivity * query.max_total, query.max_rows)))
 
 
-def _items(plan: ResidualPlan, most: int) -> tuple[Item, ...]:
-    """Return what gets noise: one item per residual, of whose shifts only the norm is known."""
+def _vectors(plan: ResidualPlan, most: int) -> tuple[VectorNoise, ...]:
+    """Return what gets noise: the integers of each residual. Theorem: see the module."""
+    weights = zip(plan.objective.tolist(), plan.sensitivities_squared, strict=True)
     return tuple(
-        Item(
-            measure=None,
-            grouping_set=0,
-            sensitivity=1,
-            weight=Fraction(weight),
-            shifts=((1, most**2 * squared),),
-            norm=True,
-        )
-        for weight, squared in zip(plan.objective.tolist(), plan.sensitivities_squared, strict=True)
+        VectorNoise(l2_squared=most**2 * squared, importance=Fraction(weight)) for weight, squared in weights
     )
 
 
@@ -336,15 +317,15 @@ def plan_marginals(
     request = workload.request(catalog, options)
     unit, [bounding] = bounded_queries(request, catalog, backend)
     bounding = replace(bounding, query=replace(bounding.query, members=False))
-    items = _items(workload.plan, _most_counted(bounding))
-    treated = calibrated(GaussianNoise, items, budget, budget.allowance(epsilon))
+    vectors = _vectors(workload.plan, _most_counted(bounding))
+    laws = least_noise(GaussianNoise, vectors, budget, budget.allowance(epsilon))
     backend.check(bounding.query)
     return PricedMarginals(
         workload=workload,
         request=request,
         unit=unit,
         bounding=bounding,
-        laws=treated.laws,
+        laws=laws,
         epsilon=epsilon,
         delta=budget.delta_loss,
         basis=_basis(workload, bounding, catalog, options, backend),

@@ -11,18 +11,18 @@ skipped for ever: the next one starts from the parameters before it.
 
 from __future__ import annotations
 
+import copy
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.backends import Backend, Exact, UnitRows
-from sfumato.catalog.canonical import fingerprint
+from sfumato.backends import Exact, UnitRows
 from sfumato.core.entropy import random_bits
 from sfumato.core.events import Event
 from sfumato.core.noise_law import NoiseLaw
@@ -35,9 +35,9 @@ from sfumato.learn.networks.fitted import FittedNetwork
 from sfumato.learn.networks.modules import architecture, parameters
 from sfumato.learn.networks.pricing import StepNoise
 from sfumato.learn.networks.sampling import UnitSampler
-from sfumato.learn.training import PricedRows, TrainingRows
+from sfumato.learn.private_rows import PricedRows, TrainingRows
 from sfumato.ledger import Reservation
-from sfumato.pipeline import parts_charged, reserved_steps
+from sfumato.pipeline import Tell, reserved_steps, silent
 from sfumato.release.noise import add_noise_in_steps
 
 __all__ = ["PricedNetwork", "train"]
@@ -45,9 +45,9 @@ __all__ = ["PricedNetwork", "train"]
 _BURNT = "SF607"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PricedNetwork(PricedRows):
-    """A training of a network whose cost is known."""
+    """A training of a network whose cost is known: it is charged once, and looks once a checkpoint."""
 
     rows: TrainingRows
     features: Features
@@ -61,9 +61,8 @@ class PricedNetwork(PricedRows):
     checkpoints: int
     epsilon: Fraction
     delta: Fraction
-    tell: Callable[[str], object] = field(default=lambda step: None, compare=False, repr=False)
 
-    @property
+    @cached_property
     def event(self) -> Event:
         """What is charged for all steps: see `pricing`."""
         return self.noise.charged.event
@@ -73,25 +72,22 @@ class PricedNetwork(PricedRows):
         """The chance that the event says too little, which is charged as that of a key selection is."""
         return self.noise.charged.failure
 
-    def fingerprint(self) -> str:
-        """Return a hash of what is asked and of what it costs."""
-        return fingerprint(
-            request=self.request,
-            unit=self.unit,
-            features=self.features,
-            label=self.label,
-            architecture=architecture(self.module),
-            clip=self.clip,
-            rate=self.rate,
-            rows_per_unit=self.rows_per_unit,
-            checkpoints=self.checkpoints,
-            cost=self.cost_record(),
-        )
+    def asked(self) -> dict[str, Any]:
+        """Return what is asked and what it costs."""
+        return {
+            **super().asked(),
+            "features": self.features,
+            "label": self.label,
+            "architecture": architecture(self.module),
+            "clip": self.clip,
+            "rate": self.rate,
+            "rows_per_unit": self.rows_per_unit,
+            "checkpoints": self.checkpoints,
+        }
 
-    def cost_record(self) -> dict[str, Any]:
-        """Return what the training costs, as plain data: what is charged, and the steps that it is for."""
-        steps = self.noise.batch(self.noise.steps).to_dict()
-        return {**PricedRows.cost_record(self), "steps": steps}
+    def _costs(self) -> dict[str, Any]:
+        """Make the cost record: what is charged, and the steps that it is for."""
+        return {**super()._costs(), "steps": self.noise.batch(self.noise.steps).to_dict()}
 
     def steps_until(self, checkpoint: int) -> int:
         """Return how many steps are taken until a checkpoint is stored."""
@@ -128,11 +124,6 @@ class PricedNetwork(PricedRows):
         """Return the state before the first step: the parameters that the module came with."""
         return NetworkState.at(parameters(self.module))
 
-    def computed(self, backend: Backend, public: Mapping[str, Any]) -> FittedNetwork:
-        """Return the network, without its receipt, in one look. It has to be paid for."""
-        exact = backend.training_rows(self.rows.relation)
-        return self.fitted(self.advanced(exact, self.start, self.noise.steps))
-
     def fitted(self, state: NetworkState) -> FittedNetwork:
         """Return the network of a state."""
         left = self.noise.steps - state.step
@@ -150,14 +141,16 @@ class PricedNetwork(PricedRows):
                 *skipped,
             ),
         )
-        return network.with_module(self.module)
+        return network.with_module(copy.deepcopy(self.module))
 
     def read(self, stored: str) -> FittedNetwork:
         """Return the network that was stored as text."""
-        return FittedNetwork.from_json(stored).with_module(self.module)
+        return FittedNetwork.from_json(stored).with_module(copy.deepcopy(self.module))
 
 
-def train(priced: PricedNetwork, *, key: str | None, purpose: str | None) -> FittedNetwork:
+def train(
+    priced: PricedNetwork, *, key: str | None, purpose: str | None, tell: Tell = silent
+) -> FittedNetwork:
     """Charge the training, unless it was, and take the steps that were not taken yet."""
     database = priced.rows.database
     key = f"training {random_bits(128):032x}" if key is None else key
@@ -171,12 +164,11 @@ def train(priced: PricedNetwork, *, key: str | None, purpose: str | None) -> Fit
         idempotency_key=key,
         purpose=purpose,
         data_may_change=False,
-        parts=parts_charged(priced, catalog=database.catalog, ledger=database.ledger),
     ) as reservation:
         if reservation.replayed is not None:
             return priced.read(reservation.replayed.decode())
         try:
-            state = _advance(priced, reservation)
+            state = _advance(priced, reservation, tell)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
                 f"interrupted: the training was charged, as reservation {reservation.sequence}; "
@@ -190,7 +182,7 @@ def train(priced: PricedNetwork, *, key: str | None, purpose: str | None) -> Fit
         return network
 
 
-def _advance(priced: PricedNetwork, reservation: Reservation) -> NetworkState:
+def _advance(priced: PricedNetwork, reservation: Reservation, tell: Tell) -> NetworkState:
     """Return the state after the last checkpoint; those that are stored are read, the others are made."""
     database, backend = priced.rows.database, priced.rows.database.backend
     asked, version = priced.fingerprint(), backend.data_version()
@@ -201,7 +193,7 @@ def _advance(priced: PricedNetwork, reservation: Reservation) -> NetworkState:
                 exact = backend.training_rows(priced.rows.relation)
         first, last = priced.steps_until(number - 1), priced.steps_until(number)
         spent = priced.noise.epsilon(last, database.terms)
-        priced.tell(f"steps {first + 1:,} to {last:,} of {priced.noise.steps:,}: epsilon {spent:.3g} by then")
+        tell(f"steps {first + 1:,} to {last:,} of {priced.noise.steps:,}: epsilon {spent:.3g} by then")
         compute = partial(_computed, priced, exact, state, last - first)
         try:
             with backend.admitted(), deferred():
