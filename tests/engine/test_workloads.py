@@ -212,7 +212,7 @@ def test_what_is_shown_before_and_after(db: sf.Database) -> None:
         "regions  n: ±" in repr(asked) and "one by one" in repr(asked) and "nothing is spent" in repr(asked)
     )
     assert "for each question" in repr(asked)
-    assert "<b>" not in asked._repr_html_() and "<td" in asked._repr_html_()
+    assert "<b>" not in asked._repr_html_() and "<dd" in asked._repr_html_()
     assert "will be refused" in db.workload([COUNT])._repr_html_()
     assert "will be refused" in repr(db.workload([COUNT]))
     steps: list[str] = []

@@ -109,7 +109,7 @@ def test_every_kind_says_the_same_things_and_spends_nothing(
     assert 0 < price.epsilon <= 1 and 0 < price.share < 1 and price.times > 1 and price.refusal is None
     assert {"epsilon", "share_of_budget", "errors"} <= price.record().keys()
     assert "nothing" in price.lines()[-1] and repr(price) == "\n".join(price.lines())
-    assert "<div>" in price.html()
+    assert "<p>" in price._repr_html_()
     assert all(one.said and one.name for one in question.errors())
     assert "private" in question.explain() and "charged" in question.explain()
     advice = question.advise(advantage=0.1)

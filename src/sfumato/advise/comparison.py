@@ -117,7 +117,7 @@ class ProjectComparison(Presentable):
         if shared := self.shared_rows():
             rows += [("", *("" for _ in names)), *shared]
         return [
-            *PageTable(heads=("", *names), rows=rows).text().splitlines(),
+            *PageTable(heads=("", *names), rows=rows).text().split("\n"),
             "",
             *self.verdicts(),
             *(f"{one.name}: {one.advice.risk.sentence}" for one in self.projects),

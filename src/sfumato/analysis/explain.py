@@ -17,6 +17,7 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.core.events import Event
 from sfumato.core.rules import UNITS
+from sfumato.pages import PageTable
 from sfumato.plan import tree
 from sfumato.plan.options import DEFAULT_OPTIONS, Options
 from sfumato.plan.outline import outline_expression
@@ -259,8 +260,8 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     >>> aligned([("", "epsilon 1"), ("n", "±8")])
     ['   epsilon 1', 'n         ±8']
     """
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    heads, *below = map(tuple, rows)
+    return PageTable(heads=heads, rows=below, sides="r" * len(heads)).text().split("\n")
 
 
 def _errors(bounding: Bounding, costs: list[Cost], size: float | None, names: Mapping[str, str]) -> list[str]:

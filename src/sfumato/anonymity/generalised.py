@@ -140,6 +140,6 @@ class Generalised:
 
     def __str__(self) -> str:
         table = PageTable(heads=("", "before", "after"), rows=self.rows(), sides="lrr")
-        lines = (f"  {line}" for line in table.text().splitlines())
+        lines = (f"  {line}" for line in table.text().split("\n"))
         first = f"generalised by {self.method}, to reach {self.goal}"
         return "\n".join([first, *lines, str(self.loss), WARNING, OWNER])

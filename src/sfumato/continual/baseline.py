@@ -84,7 +84,7 @@ class Baseline:
 
     def lines(self) -> list[str]:
         """Return the table as aligned text."""
-        return PageTable(heads=self.heads, rows=self.rows, sides="lrrrr").text().splitlines()
+        return PageTable(heads=self.heads, rows=self.rows, sides="lrrrr").text().split("\n")
 
     def __repr__(self) -> str:
         return "\n".join([*self.lines(), self.legend])

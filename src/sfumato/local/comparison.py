@@ -272,7 +272,7 @@ def cells(points: Sequence[MeasuredError]) -> list[tuple[str, ...]]:
 
 
 def _table(points: Sequence[MeasuredError]) -> list[str]:
-    return PageTable(heads=HEADS, rows=cells(points), sides="r" * len(HEADS)).text().splitlines()
+    return PageTable(heads=HEADS, rows=cells(points), sides="r" * len(HEADS)).text().split("\n")
 
 
 def _cell(one: MeasuredError) -> str:

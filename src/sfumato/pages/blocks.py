@@ -117,7 +117,8 @@ class BulletList(Block):
     texts: tuple[str, ...]
 
     def html(self) -> str:
-        return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in self.texts)}</ul>"
+        lines = "".join(f"<li>{escape(text)}</li>" for text in self.texts)
+        return f"<ul>{lines}</ul>" if lines else ""
 
     def text(self) -> str:
         return "\n".join(f"  {text}" for text in self.texts)

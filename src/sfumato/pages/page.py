@@ -78,7 +78,8 @@ class Section(Block):
 
     def html(self) -> str:
         heading = f'<h2 id="{escape(self.anchor)}">{escape(self.title)}</h2>'
-        return "\n".join(["<section>", heading, *(block.html() for block in self.blocks), "</section>"])
+        blocks = (block.html() for block in self.blocks)
+        return _joined("\n", ["<section>", heading, *blocks, "</section>"])
 
     def text(self) -> str:
         below = _joined("\n", (block.text() for block in self.blocks))
@@ -176,7 +177,7 @@ def fragment(*blocks: Block) -> str:
     >>> fragment(Paragraph("5 people")).endswith("<p>5 people</p>\\n</div>")
     True
     """
-    shown = "\n".join(block.html() for block in blocks)
+    shown = _joined("\n", (block.html() for block in blocks))
     return f'<div class="sfumato">\n<style>\n{_styles("blocks.css")}</style>\n{shown}\n</div>'
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Balance, GrantBalance, Owner
 from sfumato.ledger.charges import Charge
+from sfumato.pages import BulletList, Facts, Page, Paragraph, Presentable
 from sfumato.pipeline import Priced, admit, parts_charged
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _COLUMNS = ("question", "column", "error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Price:
+class Price(Presentable):
     """What a question would cost: `share` of the whole budget; `times` it could still be asked.
 
     `errors` are pairs of a column and its error; of a workload the question comes first. `head` is said
@@ -43,23 +43,23 @@ class Price:
     foot: tuple[str, ...] = ("nothing was spent",)
     facts: Mapping[str, Any] | None = None
 
-    def __repr__(self) -> str:
-        return "\n".join(self.lines())
+    def document(self) -> Page:
+        """Return the price as a page: what is charged, the errors, and what to know of them."""
+        first, *rest = self._said()
+        return Page(
+            title="Price",
+            opening=(
+                Paragraph(first),
+                BulletList(tuple(rest)),
+                Facts(tuple(self._errors())),
+                BulletList(self._remarks()),
+                *map(Paragraph, self.foot),
+            ),
+        )
 
     def lines(self) -> list[str]:
-        """Return the price as text."""
-        first, *rest = self._said()
-        return [first, *(f"  {line}" for line in (*rest, *self._errors(), *self._remarks())), *self.foot]
-
-    def html(self) -> str:
-        """Return the price as HTML: a table of errors, and what is said around it."""
-        first, *rest = (escape(line) for line in self._said())
-        width = max(map(len, self.errors), default=0)
-        rows = [f"<tr>{_cells(one, 'td')}</tr>" for one in self.errors]
-        head = f"<thead><tr>{_cells(_COLUMNS[-width:], 'th')}</tr></thead>"
-        table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>" if rows else ""
-        after = (*rest, *map(escape, (*self._remarks(), *self.foot)))
-        return f"<div>{first}</div>{table}{''.join(f'<div><small>{line}</small></div>' for line in after)}"
+        """Return the price as lines of text."""
+        return repr(self).split("\n")
 
     def _said(self) -> tuple[str, ...]:
         if self.head:
@@ -72,12 +72,12 @@ class Price:
     def _remarks(self) -> tuple[str, ...]:
         return self.notes if self.epsilon else ()
 
-    def _errors(self) -> Iterator[str]:
-        """Yield a line for each error: questions, where there are several, are aligned."""
+    def _errors(self) -> Iterator[tuple[str, str]]:
+        """Yield the name and the text of each error: questions, where there are several, are aligned."""
         width = max((len(one[0]) for one in self.errors), default=0)
         for *question, column, error in self.errors:
             named = "".join(f"{name.ljust(width)}  " for name in question)
-            yield f"{named}{column}: {error}"
+            yield f"{named}{column}", error
 
     def record(self) -> dict[str, Any]:
         """Return the price as plain data."""
@@ -92,10 +92,6 @@ class Price:
             "notes": list(self.notes),
         }
         return found if self.facts is None else {**self.facts, "errors": found["errors"]}
-
-
-def _cells(texts: Iterable[str], tag: str) -> str:
-    return "".join(f'<{tag} style="text-align:left">{escape(text)}</{tag}>' for text in texts)
 
 
 def price_together(

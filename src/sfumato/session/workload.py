@@ -275,7 +275,7 @@ class Workload(Question[PricedBatch, WorkloadRelease]):
         return self.price().lines()
 
     def _html(self) -> str:
-        return self.price().html()
+        return self.price()._repr_html_()
 
 
 @counted
