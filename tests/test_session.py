@@ -20,7 +20,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, InvalidArgument, LedgerError, QueryRefused
 from sfumato.plan.options import QUESTION_OPTIONS, Options, QuestionOptions
-from sfumato.session.question import Asked
+from sfumato.session.sql_question import Asked
 
 PEOPLE = pd.DataFrame(
     {

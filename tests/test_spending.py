@@ -12,7 +12,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, InvalidArgument
-from sfumato.session.spending import PriceTag, spend
+from sfumato.session.price import Price
+from sfumato.session.spending import spend
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
 ASKED: dict[str, Callable[[sf.Database, float], Any]] = {
@@ -26,10 +27,10 @@ ASKED: dict[str, Callable[[sf.Database, float], Any]] = {
 class Recorder:
     """A door that remembers what it was shown."""
 
-    prices: list[PriceTag] = field(default_factory=list)
+    prices: list[Price] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
 
-    def quote(self, price: PriceTag) -> None:
+    def quote(self, price: Price) -> None:
         self.prices.append(price)
 
     @contextmanager
@@ -61,7 +62,7 @@ def test_whatever_is_asked_is_priced_refused_and_answered_alike(asked) -> None:
 def test_somebody_who_is_asked_first_sees_the_price_and_may_decline() -> None:
     db, door, seen = database(), Recorder(), []
 
-    def decline(price: PriceTag) -> None:
+    def decline(price: Price) -> None:
         seen.append(price)
         raise InvalidArgument("nothing was spent", place="--yes")
 

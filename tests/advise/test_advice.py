@@ -33,7 +33,6 @@ from sfumato.errors import InvalidArgument
 from sfumato.local import NumberIn, OneAnswer, SeveralOf, Survey, YesNo
 from sfumato.local.choices import choice_of_survey
 from sfumato.local.stages import TwoStageResponse
-from sfumato.session.choices import choice_of_stream
 from sfumato.session.database import Database
 from sfumato.session.marginals import MarginalsQuestion
 from sfumato.session.stream import Stream
@@ -355,7 +354,7 @@ def test_the_cheapest_epsilon_of_a_stream_is_for_its_worst_period(db, stream):
     advice = stream.advise(error=100)
 
     def worst(epsilon: Fraction) -> float:
-        priced = replace(stream, question=replace(stream.question, epsilon=epsilon)).priced()
+        priced = stream.priced(epsilon)
         [(name, law)] = priced.laws.items()
         column = np.array(priced.factorisation.coefficients) / 2**24
         c = np.array([[column[i - j] if i >= j else 0.0 for j in range(30)] for i in range(30)])
@@ -372,14 +371,12 @@ def test_the_cheapest_epsilon_of_a_stream_is_for_its_worst_period(db, stream):
         start="2026-01-01", design=30, epsilon=0.5,
     )  # fmt: skip
     name = "n, worst running total of the first 30 days"
-    assert endless.advise(error={"n": 100}).epsilon == cheapest_epsilon(
-        choice_of_stream(endless), {name: 100}
-    )
+    assert endless.advise(error={"n": 100}).epsilon == cheapest_epsilon(endless.choice(), {name: 100})
     with pytest.raises(InvalidArgument, match="`c, worst running total of the first 30 days` is not known"):
         endless.advise(error=100)
-    errors = choice_of_stream(endless, size=200).at(Fraction(4)).errors
+    errors = endless.choice(size=200).at(Fraction(4)).errors
     known = {one.name.removesuffix(" of the first 30 days"): one.error for one in errors}
-    priced = replace(endless, question=replace(endless.question, epsilon=Fraction(4))).priced()
+    priced = endless.priced(4)
     for what, find in (("running total", total_deviations), ("day", period_deviations)):
         every = [
             forecasts(priced.bounding, priced.cost_of_sum(float(off)), size=200 * (at if "t" in what else 1))

@@ -12,7 +12,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import QueryRefused, SfumatoError
 from sfumato.learn.features import ModelColumn
-from sfumato.learn.training import training_rows
+from sfumato.learn.private_rows import training_rows
 
 NUMBER, LETTER = ModelColumn(name="x", lower=0, upper=9), ModelColumn(name="alias", values=("a", "b"))
 BUDGET = sf.Budget(epsilon=1, delta=1e-6)

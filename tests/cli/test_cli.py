@@ -70,7 +70,7 @@ def test_a_defect_does_not_quote_the_data(tmp_path: Path, monkeypatch: pytest.Mo
         raise ValueError(f"could not convert {CANARY}")
 
     make_project(tmp_path)
-    monkeypatch.setattr("sfumato.session.answers.answer", fail)
+    monkeypatch.setattr("sfumato.session.question.answer", fail)
     for more in ((), ("--json-errors",)):
         done = sfumato(tmp_path, "query", "SELECT COUNT(*) FROM people", "-e", "0.1", *more)
         assert done.returncode == 1 and "ValueError" in done.stderr

@@ -23,7 +23,6 @@ from sfumato.core import GaussianRule, PureRule, RenyiRule, ZeroConcentratedRule
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import BudgetExceeded, InvalidArgument, QueryRefused, Unsupported
 from sfumato.plan.sql import parse
-from sfumato.session.price import price_of
 from tests.engine.replay import BUDGET, Replay
 from tests.engine.test_replay import wrongs
 from tests.engine.worlds import CATALOG, NEIGHBOURS
@@ -282,8 +281,8 @@ def test_each_clause_costs_its_own_epsilon() -> None:
     )
     assert [cost.event.epsilon() for cost in plain.priced().costs] == [2, 2]
     said = "has no privacy clause of its own: it costs as much as the first clause"
-    assert said in repr(plain) and any(said in line for line in price_of(plain).lines())
-    assert price_of(plain).record()["notes"] == list(plain.request.query_notes)
+    assert said in repr(plain) and any(said in line for line in plain.price().lines())
+    assert plain.price().record()["notes"] == list(plain.request.query_notes)
     release = plain.release()
     assert release.cost["epsilon"] == 4 and sum(said in note for note in release.notes) == 1
     assert said not in repr(question) and not question.request.query_notes

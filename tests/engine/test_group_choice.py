@@ -26,7 +26,6 @@ from sfumato.plan.options import Options
 from sfumato.plan.request import with_options
 from sfumato.plan.sql import parse
 from sfumato.release import Release
-from sfumato.session.price import price_of
 from tests.engine.test_single_quantile import ALARM, CATALOG, GAUSSIAN, PURE
 
 ROWS = pd.DataFrame(
@@ -251,7 +250,7 @@ def test_it_costs_less_than_the_table_and_says_so_beforehand(database: sf.Databa
     # counts that are off by at most 10 each choose a group that is at most 20 below the largest
     assert chosen.within(20).epsilon < counted.within(10).epsilon / 2  # type: ignore[operator]
     said = "arg_max(region, count(*)): at most 19.62 below the largest (95%)"
-    assert said in repr(chosen) and said in "\n".join(price_of(chosen).lines())
+    assert said in repr(chosen) and said in "\n".join(chosen.price().lines())
     assert "nothing but a group that is chosen with epsilon" in chosen.explain()
     assert "standard deviation" in counted.explain() and "chosen" not in counted.explain()
     assert database.balance.spent_units == spent

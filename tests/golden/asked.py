@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ __all__ = ["ASKED", "DATA", "Asked", "copy_kept", "opened", "texts"]
 DATA = Path(__file__).parents[1] / "data" / "golden"
 _LEDGER = "people.ledger"
 _KEPT = (_LEDGER, f"{_LEDGER}-key", f"{_LEDGER}-streams")
+
+_STYLES = re.compile(r"<style>.*?</style>", re.DOTALL)  # `sfumato.pages` has them; they are no text of a kind
 
 _REGIONS, _JOBS = ("north", "south", "west"), ("farmer", "miner", "nurse", "smith", "teacher")
 _START = datetime.date(2026, 1, 1)
@@ -93,21 +96,7 @@ def _released(question: Callable[[Database], Any]) -> Asked:
 
 
 def _fitted(estimator: Callable[[], Any]) -> Asked:
-    @dataclass(frozen=True, slots=True)
-    class Fit:
-        estimator: Any
-        table: Any
-
-        def __repr__(self) -> str:
-            return "\n".join([repr(self.estimator), *self.estimator.price(self.table).lines()])
-
-        def priced(self) -> Any:
-            return self.estimator.priced(self.table)
-
-    return Asked(
-        lambda db: Fit(estimator(), db.table("people")),
-        lambda asked, key: asked.estimator.fit(asked.table, key=key).release_,
-    )
+    return _released(lambda db: estimator().question(db.table("people")))
 
 
 def _model(db: Database) -> Any:
@@ -187,4 +176,5 @@ def texts(name: str, database: Database) -> str:
             found[method.strip("_")] = str(getattr(answer, method)())
     if hasattr(answer, "to_json"):
         found["stored"] = answer.to_json()
-    return "".join(f"==== {title}\n{text.rstrip(os.linesep)}\n" for title, text in found.items())
+    whole = "".join(f"==== {title}\n{text.rstrip(os.linesep)}\n" for title, text in found.items())
+    return _STYLES.sub("<style/>", whole)

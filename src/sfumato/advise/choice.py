@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sfumato.advise.risk import TOOK_PART, Risk, RiskSource, advantage_of, risk_of
+from sfumato.analysis.expected_error import ExpectedError
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number
 from sfumato.errors import InvalidArgument
 
 __all__ = [
     "Choice",
-    "ExpectedError",
     "FrontierPoint",
     "LARGEST_EPSILON",
     "Outcome",
@@ -34,16 +34,6 @@ YEARLY = (("every week", 52), ("every day", 365))
 """How often something may be repeated, and how many releases that makes in a year."""
 
 _FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedError:
-    """How far off a column will be: a 95% half-width, or None where that depends on the data."""
-
-    name: str
-    error: float | None
-    said: str
-    share: bool = False  # it is a share of ranks, and so below 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +106,14 @@ class Choice:
     whole: Fraction | None = None  # the epsilon of the budget that it is paid from
     cheapest: Callable[[WantedError], Fraction] | None = None
     aimed: Callable[[Mapping[str, float]], Choice] | None = None
+
+    def spent_on(self, own: Choice) -> Choice:
+        """Return the choice of a budget with the errors that something has if all of it is spent on that."""
+
+        def at(epsilon: Fraction) -> Outcome:
+            return replace(self.at(epsilon), errors=own.at(epsilon).errors)
+
+        return replace(self, name=f"{self.name}, for {own.name}", at=at, cheapest=own.cheapest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

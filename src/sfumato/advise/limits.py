@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from sfumato.advise.choice import LARGEST_EPSILON, Choice, ExpectedError, Outcome, WantedError
+from sfumato.advise.choice import LARGEST_EPSILON, Choice, Outcome, WantedError
 from sfumato.advise.risk import Risk, checked_prior
+from sfumato.analysis.expected_error import ExpectedError
 from sfumato.analysis.forecast import smallest_epsilon
 from sfumato.core.arguments import Number, positive, probability
 from sfumato.errors import InvalidArgument

@@ -5,7 +5,7 @@ From the plan, the declarations and the budget alone: free, and no data is touch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from sfumato.aggregates.answer import Forecast
@@ -15,12 +15,13 @@ from sfumato.analysis.forecast import forecasts
 from sfumato.analysis.pricing import Cost, Noise, price
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity
+from sfumato.core.events import Event
 from sfumato.core.rules import UNITS
 from sfumato.plan import tree
 from sfumato.plan.options import DEFAULT_OPTIONS, Options
 from sfumato.plan.outline import outline_expression
 
-__all__ = ["explain"]
+__all__ = ["aligned", "cost_lines", "explain"]
 
 
 def explain(
@@ -221,20 +222,45 @@ def _spread(noise: Noise, measure: Measure) -> str:
 
 
 def _cost(cost: Cost, budget: PrivacyBudget) -> list[str]:
-    charge = Fraction(budget.rule.charge(cost.event), UNITS)
-    part = float(charge / Fraction(max(1, budget.limit), UNITS))
     alone = (
         "by itself"
         if cost.part == 1
         else f"with the rest of its request, of which it is {float(cost.part):.0%},"
     )
+    return cost_lines(
+        budget, cost.event, epsilon=cost.epsilon, delta=cost.delta, keys_delta=cost.keys_delta, alone=alone
+    )
+
+
+def cost_lines(
+    budget: PrivacyBudget,
+    event: Event,
+    *,
+    epsilon: Fraction,
+    delta: Fraction,
+    keys_delta: Fraction,
+    alone: str = "by itself",
+) -> list[str]:
+    """Return what an event guarantees `alone`, and what it is charged."""
+    charge = Fraction(budget.rule.charge(event), UNITS)
+    part = float(charge / Fraction(max(1, budget.limit), UNITS))
     lines = [
-        f"{alone} ({float(cost.epsilon):g}, {float(cost.delta):.3g})-private",
+        f"{alone} ({float(epsilon):g}, {float(delta):.3g})-private",
         f"charged {float(charge):.6g} by the {budget.rule.name} rule, {part:.2%} of the budget",
     ]
-    if cost.keys_delta:
-        lines.append(f"and {float(cost.keys_delta):.3g} of the delta for keys")
+    if keys_delta:
+        lines.append(f"and {float(keys_delta):.3g} of the delta for keys")
     return lines
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the rows of a table as lines whose columns end below each other.
+
+    >>> aligned([("", "epsilon 1"), ("n", "±8")])
+    ['   epsilon 1', 'n         ±8']
+    """
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
 
 def _errors(bounding: Bounding, costs: list[Cost], size: float | None, names: Mapping[str, str]) -> list[str]:
@@ -242,8 +268,7 @@ def _errors(bounding: Bounding, costs: list[Cost], size: float | None, names: Ma
     rows = [["", *(f"epsilon {float(cost.epsilon):g}" for cost in costs)]]
     for answer, *each in zip(bounding.answers, *columns, strict=True):
         rows.append([names.get(answer.name, answer.name), *(_error(one, size) for one in each)])
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    lines = aligned(rows)
     if any(one.error is None and one.even is None for one in columns[1]):
         lines.append("give a group size to see the rest: it depends on how many rows a group has")
     if any(one.even is not None for one in columns[1]):

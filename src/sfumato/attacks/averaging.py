@@ -15,7 +15,7 @@ from sfumato.core import Proportion, discrete_laplace
 from sfumato.core.arguments import count
 from sfumato.errors import BudgetExceeded
 from sfumato.plots import Axis, Line, Picture
-from sfumato.session import Question
+from sfumato.session import SqlQuestion
 
 __all__ = ["averaging"]
 
@@ -89,7 +89,7 @@ def _without_account(bits: Flags, each: float, questions: int) -> list[tuple[int
     return [(asked, right(averages[asked - 1] > 0.5, bits)) for asked in shown]
 
 
-def _until_refused(question: Question) -> Floats:
+def _until_refused(question: SqlQuestion) -> Floats:
     """Ask this system until it refuses; return a row of counts for each answer."""
     answers = []
     while True:

@@ -85,7 +85,7 @@ def advise(
 def _show(advice: Advice, output: str | None, *, as_json: bool) -> None:
     if output is not None:
         with working("drawing the page"):
-            write(advice.page().html().encode(), output, paid=False)
+            write(advice.document().html().encode(), output, paid=False)
     lines = [*advice.lines(), *([] if output is None else [f"written: {output}"])]
     say(advice.record(), "\n".join(lines), as_json=as_json)
 
@@ -124,18 +124,17 @@ def _declared_choice(wishes: AdviceWishes, declared: Project, project: str) -> C
     from sfumato.cli.project import open_tables
     from sfumato.cli.stream import declared_stream
     from sfumato.cli.workload import declared_workload
-    from sfumato.session.choices import choice_of_marginals, choice_of_stream, choice_of_workload
 
     if wishes.size is not None and wishes.marginals is not None:
         raise InvalidArgument("the errors of tables need no size of groups", place="--size")
     _, database = open_tables(project, free=True)
     database = replace(database, terms=budget_of(replace(wishes, epsilon=None), declared))
     if wishes.stream is not None:
-        return choice_of_stream(declared_stream(wishes.stream, declared, database), size=wishes.size)
+        return declared_stream(wishes.stream, declared, database).choice(size=wishes.size)
     if wishes.workload is not None:
-        return choice_of_workload(declared_workload(wishes.workload, declared, database, size=wishes.size))
+        return declared_workload(wishes.workload, declared, database, size=wishes.size).choice()
     assert wishes.marginals is not None
-    return choice_of_marginals(declared_marginals(wishes.marginals, declared, database))
+    return declared_marginals(wishes.marginals, declared, database).choice()
 
 
 def _survey_choice(wishes: AdviceWishes) -> Choice:

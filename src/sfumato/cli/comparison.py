@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sfumato.advise.risk import Risk
     from sfumato.catalog import Project
     from sfumato.catalog.project import ProjectStream
-    from sfumato.session.database import Database
+    from sfumato.session import Database, Question
 
 __all__ = ["compare_projects"]
 
@@ -52,7 +52,7 @@ def compare_projects(wishes: AdviceWishes, output: str | None, *, as_json: bool)
     with working("comparing"):
         found = _compared(projects, [one for one in named if one not in files], wishes)
         if output is not None:
-            write(found.page().html().encode(), output, paid=False)
+            write(found.document().html().encode(), output, paid=False)
     lines = [*found.lines(), *([] if output is None else [f"written: {output}"])]
     say(found.record(), "\n".join(lines), as_json=as_json)
 
@@ -158,13 +158,12 @@ def _shared(
 def _asked(questions: Sequence[str], size: float | None) -> Iterator[_Common]:
     """Yield questions that are put to every project, as if all of its budget went to each of them."""
     from sfumato.cli.query import question_text
-    from sfumato.session.choices import choice_of_database
 
     for place, one in enumerate(questions, 1):
         text = question_text(one)
 
         def choice(_: Project, database: Database, text: str = text) -> Choice:
-            return choice_of_database(database, [database.sql(text)], size=size)
+            return database.choice(database.sql(text), size=size)
 
         yield _Common(name=f"question {place}", choice=choice, asked=lambda _: None)
 
@@ -174,33 +173,32 @@ def _declared(projects: Mapping[str, Project]) -> Iterator[_Common]:
     from sfumato.cli.marginals import declared_marginals
     from sfumato.cli.stream import declared_stream
     from sfumato.cli.workload import declared_workload
-    from sfumato.session.choices import choice_of_marginals, choice_of_stream, choice_of_workload
 
     for name in _names(projects, _streams):
         yield _Common(
             name=f"stream {name}",
-            choice=_chosen(choice_of_stream, declared_stream, name),
+            choice=_chosen(declared_stream, name),
             asked=partial(_periods, name),
         )
     for name in _names(projects, lambda project: project.workloads):
         yield _Common(
             name=f"workload {name}",
-            choice=_chosen(choice_of_workload, declared_workload, name),
+            choice=_chosen(declared_workload, name),
             asked=partial(_statements, name),
         )
     for name in _names(projects, lambda project: project.marginals):
         yield _Common(
             name=f"marginals {name}",
-            choice=_chosen(choice_of_marginals, declared_marginals, name),
+            choice=_chosen(declared_marginals, name),
             asked=partial(_tables, name),
         )
 
 
 def _chosen(
-    choice: Callable[[Any], Choice], declared: Callable[[str, Project, Database], object], name: str
+    declared: Callable[[str, Project, Database], Question[Any, Any]], name: str
 ) -> Callable[[Project, Database], Choice]:
     """Return how the epsilon of what is declared by a name is chosen, in whichever project."""
-    return lambda project, database: choice(declared(name, project, database))
+    return lambda project, database: declared(name, project, database).choice()
 
 
 def _names(

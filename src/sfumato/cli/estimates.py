@@ -13,7 +13,7 @@ from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from sfumato.release import Release
-    from sfumato.session import Question
+    from sfumato.session import SqlQuestion
 
 __all__ = ["bounds", "caps"]
 
@@ -82,7 +82,7 @@ def _estimated(what: str, options: EstimateOptions, *, example: str, **asked: An
             ),
         )
     _, database = open_tables(options.project, analyst=options.analyst, free=options.dry_run)
-    question: Question = getattr(database, what)(epsilon=options.epsilon, **asked)
+    question: SqlQuestion = getattr(database, what)(epsilon=options.epsilon, **asked)
     return released(question, options, purpose=options.purpose)
 
 

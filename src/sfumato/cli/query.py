@@ -14,7 +14,7 @@ from sfumato.cli.spending import answer, opened
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from sfumato.session import Database, Question
+    from sfumato.session import Database, SqlQuestion
 
 __all__ = [
     "explain",
@@ -62,7 +62,7 @@ def explain(asking: Asking, style: PlainOption = Plain.table) -> None:
     write("\n".join([text, "", *price.lines(), ""]).encode(), None, paid=False)
 
 
-def _asked(asking: Asking, database: Database) -> Question:
+def _asked(asking: Asking, database: Database) -> SqlQuestion:
     """Return the question, at the epsilon that was given or follows from the error."""
     one_price(asking.epsilon, asking.error)
     question = database.sql(
@@ -83,7 +83,7 @@ def one_price(epsilon: float | None, error: float | None) -> None:
         raise InvalidArgument("give epsilon or an error, not both", place="--error")
 
 
-def with_price(question: Question, error: float | None, size: float | None = None) -> Question:
+def with_price(question: SqlQuestion, error: float | None, size: float | None = None) -> SqlQuestion:
     """Return a question at the epsilon that it has, or that follows from an error."""
     if error is not None and not question.free:
         return question.within(error, size=size)

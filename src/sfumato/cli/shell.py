@@ -19,7 +19,7 @@ from sfumato.cli.spending import answer
 from sfumato.cli.statements import script
 from sfumato.core.arguments import budget_quantity
 from sfumato.errors import InvalidArgument
-from sfumato.session import Database, Question
+from sfumato.session import Database, SqlQuestion
 from sfumato.session.price import Price
 
 __all__ = ["COMMANDS", "Shell", "run"]
@@ -74,7 +74,7 @@ class Shell:
             self.release(self.question(text))
         return True
 
-    def question(self, text: str) -> Question:
+    def question(self, text: str) -> SqlQuestion:
         """Return the question of a statement. Free."""
         text = text.strip().rstrip(";").rstrip()
         question = self.database.sql(text, epsilon=self.epsilon, purpose=self.purpose)
@@ -95,7 +95,7 @@ class Shell:
         """Return the price of a statement. Free."""
         return self.question(text).price()
 
-    def release(self, question: Question) -> None:
+    def release(self, question: SqlQuestion) -> None:
         """Spend, and show the answer."""
         answer(question, AnswerOptions(style=Format(self.style)))
 

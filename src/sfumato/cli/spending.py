@@ -15,7 +15,8 @@ from sfumato.cli.screen import screen, working
 if TYPE_CHECKING:
     from sfumato.catalog import Project
     from sfumato.session import Database
-    from sfumato.session.spending import PriceTag, Spendable
+    from sfumato.session.price import Price
+    from sfumato.session.spending import Spendable
 
 __all__ = ["Terminal", "answer", "opened", "released"]
 
@@ -34,7 +35,7 @@ class Terminal:
     about: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
-    def quote(self, price: PriceTag) -> None:
+    def quote(self, price: Price) -> None:
         """Write a price to standard output."""
         record = {"price": price.record(), **self.facts}
         text = json.dumps(record) if self.as_json else "\n".join([*self.about, *price.lines()])
@@ -64,8 +65,8 @@ def released(
     options: AnswerOptions | EstimateOptions,
     *,
     step: str = "charging, computing, adding noise",
-    price: Callable[[], PriceTag] | None = None,
-    agree: Callable[[PriceTag], None] | None = None,
+    price: Callable[[], Price] | None = None,
+    agree: Callable[[Price], None] | None = None,
     purpose: str | None = None,
     about: tuple[str, ...] = (),
     **facts: Any,
@@ -93,7 +94,7 @@ def answer(
     options: AnswerOptions,
     render: Callable[[Any], bytes] | None = None,
     *,
-    price: Callable[[], PriceTag] | None = None,
+    price: Callable[[], Price] | None = None,
     about: tuple[str, ...] = (),
     **facts: Any,
 ) -> None:

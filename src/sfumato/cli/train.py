@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from sfumato.learn import FairnessReport
     from sfumato.plan.builder import Frame
     from sfumato.session.price import Price
-    from sfumato.session.spending import PriceTag
 
 __all__ = ["TrainingOptions", "train"]
 
@@ -109,7 +108,7 @@ def train(*, asked: TrainingOptions, options: EstimateOptions) -> None:
         record["fairness"] = report.record()
         text.append(repr(report))
         if asked.page is not None:
-            write(report.page().html().encode(), asked.page, place="--report")
+            write(report.document().html().encode(), asked.page, place="--report")
             text.append(f"written: {asked.page}")
     say(record, "\n".join(text), as_json=options.style is Plain.json)
 
@@ -236,7 +235,7 @@ def _weights(frame: Any, given: list[str]) -> dict[str, dict[Any, float]]:
     return found
 
 
-def _agree(price: PriceTag, *, yes: bool) -> None:
+def _agree(price: Price, *, yes: bool) -> None:
     """Show the price, and ask whether to pay it; where nobody can be asked, --yes has to say so."""
     screen(error=True).print("\n".join(price.lines()[:-1]))
     if yes:

@@ -32,10 +32,11 @@ from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.vector_noise import VectorNoise, event_of_vectors
 from sfumato.errors import InvalidArgument
 from sfumato.learn.additive_model import AdditiveModel, cells_of, number_of_cells
-from sfumato.learn.base_estimator import OneLookEstimator, moderate
+from sfumato.learn.base_estimator import CandidateEstimator, ClassifierEstimator
+from sfumato.learn.descent import moderate
 from sfumato.learn.features import Features, ModelColumn, declared_features, declared_label
 from sfumato.learn.gradients import probabilities
-from sfumato.learn.training import PricedRows, TrainingRows, gaussian_budget, training_rows
+from sfumato.learn.private_rows import PricedCandidate, TrainingRows, gaussian_budget, training_rows
 from sfumato.pipeline import Look, PricedAnswer, Tell, refuse_huge, silent
 from sfumato.plan.builder import Frame
 from sfumato.release.noise import add_noise_in_steps
@@ -60,7 +61,7 @@ class _State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PricedAdditive(PricedRows, PricedAnswer[AdditiveModel]):
+class PricedAdditive(PricedCandidate, PricedAnswer[AdditiveModel]):
     """An additive model whose cost is known: the noise of counts, and that of the sums of residuals."""
 
     answer_type = AdditiveModel
@@ -130,7 +131,9 @@ class PricedAdditive(PricedRows, PricedAnswer[AdditiveModel]):
             f"rows without a listed value of `{self.label.name}` are left out",
         )
 
-    def __str__(self) -> str:
+    @property
+    def described(self) -> str:
+        """What tells it from another candidate of a choice."""
         columns = ", ".join(one.name for one in self.columns)
         return f"additive: bins {self.bins}, rounds {self.rounds}, rate {self.rate:g}; on {columns}"
 
@@ -181,7 +184,7 @@ def _vectors(columns: int, rounds: int) -> tuple[VectorNoise, VectorNoise]:
     return counts.with_share(_COUNTS_SHARE), sums.with_share(1 - _COUNTS_SHARE)
 
 
-class AdditiveClassifier(OneLookEstimator[AdditiveModel]):
+class AdditiveClassifier(ClassifierEstimator[AdditiveModel], CandidateEstimator[AdditiveModel]):
     """A boosted additive model of a label with two values: a curve for each column, which can be read.
 
     Numbers are divided into `bins` of their declared bounds. In each of `rounds` every curve moves once, by
@@ -249,8 +252,3 @@ class AdditiveClassifier(OneLookEstimator[AdditiveModel]):
             epsilon=epsilon,
             delta=budget.delta_loss,
         )
-
-    @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """The values of the label."""
-        return np.array(self._fitted().classes)

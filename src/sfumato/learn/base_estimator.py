@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, NoReturn, Protocol, Self, TypeVar
 
-from sfumato.core.arguments import FloatArray, positive
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.analysis.expected_error import ExpectedError
+from sfumato.catalog.kind import Value
+from sfumato.core.arguments import FloatArray, Number, budget_quantity
 from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.learn.fit_question import FitQuestion
+from sfumato.learn.private_rows import PricedCandidate, database_of
 from sfumato.plan.builder import Frame
-from sfumato.session.answers import answered, not_charged_yet
-from sfumato.session.price import Price, price_against
-from sfumato.session.progress import Progress, shown
+from sfumato.session.price import Price
+from sfumato.session.progress import Progress
 
-__all__ = ["Estimator", "OneLookEstimator", "Predictor", "moderate"]
-
-
-def moderate(value: Any, name: str) -> float:
-    """Return a setting of a training that is from 1e-6 to 1e6: floats hold all that is made of it.
-
-    >>> moderate(10, "rate")
-    10.0
-    """
-    exact = positive(value, name)
-    if not Fraction(1, 10**6) <= exact <= 10**6:
-        raise InvalidArgument(f"{name} is from 1e-6 to 1e6", place=name)
-    return float(exact)
+__all__ = ["CandidateEstimator", "ClassifierEstimator", "Estimator", "Predictor"]
 
 
 class Predictor(Protocol):
-    """A fitted model, which may be published."""
+    """A fitted model, which is published."""
+
+    def to_json(self) -> str: ...
+
+    def with_receipt(self, receipt: Mapping[str, Any]) -> Self: ...
 
     def predict(self, data: Any) -> Any: ...
 
@@ -39,13 +38,25 @@ class Predictor(Protocol):
     def score(self, data: Any, labels: Any = None) -> float: ...
 
 
+class _ClassPredictor(Predictor, Protocol):
+    @property
+    def classes(self) -> tuple[Value, ...]: ...
+
+
 _Model = TypeVar("_Model", bound=Predictor)
+_Classifier = TypeVar("_Classifier", bound=_ClassPredictor)
 
 
-class Estimator(Generic[_Model]):
-    """An estimator: what it was made with, each under its own name, and `release_` once it is fitted."""
+class Estimator(ABC, Generic[_Model]):
+    """An estimator: what it was made with, each under its own name, and `release_` once it is fitted.
 
+    It has scikit-learn's conventions, but that `fit` takes a table. What a fit costs is asked by `question`.
+    """
+
+    epsilon: Number | None
     release_: _Model
+
+    _asked_as: ClassVar[type[FitQuestion[Any]]] = FitQuestion
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return what the estimator was made with, by name."""
@@ -65,6 +76,10 @@ class Estimator(Generic[_Model]):
                 )
             setattr(self, name, value)
         return self
+
+    def at(self, epsilon: Number | None) -> Self:
+        """Return an estimator of the same parameters at another epsilon, not fitted yet."""
+        return type(self)(**{**self.get_params(), "epsilon": epsilon})
 
     def __repr__(self) -> str:
         known = inspect.signature(type(self).__init__).parameters
@@ -97,18 +112,32 @@ class Estimator(Generic[_Model]):
         """Return how well public rows are predicted: the share of right classes, or R squared."""
         return self._fitted().score(data, labels)
 
-
-class OneLookEstimator(Estimator[_Model], ABC):
-    """An estimator that is fitted in one look at the data: it has a price, and `fit` takes a table."""
+    # -- fitting ------------------------------------------------------------------------------
 
     @abstractmethod
     def priced(self, table: Frame[Any]) -> Any:
         """Return the noise and the cost of fitting. Free."""
 
+    def expected_errors(self, priced: Any) -> tuple[ExpectedError, ...]:
+        """Return what errors of the fitted model are known beforehand."""
+        return ()
+
+    def price_notes(self, priced: Any) -> tuple[str, ...]:
+        """Return what else the price of a fit says."""
+        return ()
+
+    def question(self, table: Frame[Any]) -> FitQuestion[_Model]:
+        """Return the fit as a question: it shows its price, explains it and gives advice. Free."""
+        return self._asked_as(
+            database=database_of(table),
+            epsilon=None if self.epsilon is None else budget_quantity(self.epsilon, "epsilon"),
+            estimator=self.at(self.epsilon),
+            table=table,
+        )
+
     def price(self, table: Frame[Any]) -> Price:
         """Return what fitting would cost, against what is left of the budget. Free."""
-        priced = self.priced(table)
-        return price_against(priced.rows.database, priced, ())
+        return self.question(table).price()
 
     def fit(
         self,
@@ -120,8 +149,22 @@ class OneLookEstimator(Estimator[_Model], ABC):
         progress: Progress = None,
     ) -> Self:
         """Spend: charge the budget once, and train. With a `key`, the same again gives the stored model."""
-        with not_charged_yet():
-            priced = self.priced(table)
-        with shown(progress) as tell:
-            self.release_ = answered(priced.rows.database, priced, key=key, purpose=purpose, tell=tell)
+        self.release_ = self.question(table).release(key=key, purpose=purpose, progress=progress)
         return self
+
+
+class CandidateEstimator(Estimator[_Model]):
+    """An estimator of which several may be candidates of one choice: a training gets a share of the cost."""
+
+    @abstractmethod
+    def priced(self, table: Frame[Any], *, share: Fraction = Fraction(1)) -> PricedCandidate:
+        """Return the noise and the cost of a training, of which it gets a `share`. Free."""
+
+
+class ClassifierEstimator(Estimator[_Classifier]):
+    """An estimator that tells classes apart."""
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The values of the label, as an array."""
+        return np.array(self._fitted().classes)

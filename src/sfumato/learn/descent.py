@@ -10,18 +10,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.arguments import FloatArray, count
+from sfumato.core.arguments import FloatArray, count, positive
 from sfumato.errors import InvalidArgument
-from sfumato.learn.base_estimator import moderate
 from sfumato.learn.gradients import FARTHEST, SENSITIVITY
 from sfumato.learn.moments import Scaling
 
-__all__ = ["Descent", "DescentState"]
+__all__ = ["Descent", "DescentState", "moderate"]
+
+
+def moderate(value: Any, name: str) -> float:
+    """Return a setting of a training that is from 1e-6 to 1e6: floats hold all that is made of it.
+
+    >>> moderate(10, "rate")
+    10.0
+    """
+    exact = positive(value, name)
+    if not Fraction(1, 10**6) <= exact <= 10**6:
+        raise InvalidArgument(f"{name} is from 1e-6 to 1e6", place=name)
+    return float(exact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +50,13 @@ class Descent:
     rate: float = 10.0
     momentum: float = 0.9
     shrinkage: float | None = 0.0
+
+    def __str__(self) -> str:
+        shrinkage = "by noise" if self.shrinkage is None else f"{self.shrinkage:g}"
+        return (
+            f"steps {self.steps}, clip {self.clip:g}, rate {self.rate:g}, momentum {self.momentum:g},"
+            f" shrinkage {shrinkage}"
+        )
 
     def __post_init__(self) -> None:
         count(self.steps, "steps", most=10_000)

@@ -11,18 +11,19 @@ import numpy as np
 
 from sfumato.core.arguments import FloatArray, Number, budget_quantity
 from sfumato.errors import InvalidArgument
-from sfumato.learn.base_estimator import OneLookEstimator
+from sfumato.learn.base_estimator import CandidateEstimator
 from sfumato.learn.descent import Descent
 from sfumato.learn.features import Features, ModelColumn, declared_features, declared_label
 from sfumato.learn.models import LinearModel
+from sfumato.learn.private_rows import training_rows
 from sfumato.learn.reweighting import Weights, declared_weights
-from sfumato.learn.training import PricedTraining, plan_training, training_rows
+from sfumato.learn.training import PricedTraining, plan_training
 from sfumato.plan.builder import Frame
 
 __all__ = ["LinearEstimator"]
 
 
-class LinearEstimator(OneLookEstimator[LinearModel]):
+class LinearEstimator(CandidateEstimator[LinearModel]):
     """A linear model that can be fitted; `release_` is the fitted one, which may be published.
 
     `features` are names of columns; without, all whose bounds or values are declared. `steps`, `clip` and

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.analysis.expected_error import ExpectedError
 from sfumato.backends import UnitRows
-from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray, Number, budget_quantity
 from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
@@ -27,23 +27,21 @@ from sfumato.core.mechanism import confidence
 from sfumato.core.noise_allocation import least_noise
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.vector_noise import VectorNoise
-from sfumato.errors import InvalidArgument, SfumatoError
+from sfumato.errors import InvalidArgument
 from sfumato.learn.additive_model import AdditiveModel
 from sfumato.learn.fairness_cells import GRID, FairnessCells, Subgroups
 from sfumato.learn.fairness_release import FairnessReport
 from sfumato.learn.features import Features, ModelColumn, declared_label
+from sfumato.learn.fitted_model import LabelledModel
 from sfumato.learn.models import LinearModel
 from sfumato.learn.networks.fitted import FittedNetwork
-from sfumato.learn.training import PricedRows, TrainingRows, gaussian_budget, training_rows
+from sfumato.learn.private_rows import PricedRows, TrainingRows, database_of, gaussian_budget, training_rows
 from sfumato.pipeline import Look, PricedAnswer, refuse_huge
 from sfumato.plan.builder import Frame
 from sfumato.release.noise import add_noise_in_steps
-from sfumato.session.answers import answered, not_charged_yet
-from sfumato.session.price import Price, price_against
-from sfumato.session.progress import Progress, shown
+from sfumato.session.question import Question
 
 __all__ = [
-    "Classifier",
     "FairnessQuestion",
     "Groups",
     "PricedFairness",
@@ -60,29 +58,7 @@ Groups = Sequence[str | Sequence[str]]
 _SIZES = (100, 1_000, 10_000)  # of groups, whose errors are forecast
 
 
-class Classifier(Protocol):
-    """A published model that is applied to encoded rows: what it says of a row depends on that row alone."""
-
-    @property
-    def features(self) -> Features: ...
-
-    @property
-    def label(self) -> ModelColumn: ...
-
-    @property
-    def classes(self) -> tuple[Value, ...]: ...
-
-    @property
-    def cost(self) -> Mapping[str, Any]: ...
-
-    def probabilities_of(self, encoded: npt.NDArray[Any]) -> FloatArray: ...
-
-    def predict_proba(self, data: Any) -> FloatArray: ...
-
-    def to_json(self) -> str: ...
-
-
-def released(model: Any) -> Classifier:
+def released(model: Any) -> LabelledModel:
     """Return the published model of a fitted estimator or of a choice, or the one that was given."""
     found = getattr(model, "release_", model)
     found = getattr(found, "model", found)
@@ -108,7 +84,7 @@ class PricedFairness(PricedRows, PricedAnswer[FairnessReport]):
     epsilon: Fraction
     delta: Fraction
     level: float
-    model: Classifier | None = None
+    model: LabelledModel | None = None
 
     @cached_property
     def event(self) -> Event:
@@ -182,52 +158,44 @@ class PricedFairness(PricedRows, PricedAnswer[FairnessReport]):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FairnessQuestion:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class FairnessQuestion(Question[PricedFairness, FairnessReport]):
     """A fairness report with its price tag; nothing is spent until `release`."""
 
-    model: Classifier
+    model: LabelledModel
     frame: Frame[Any]
     groups: Groups
-    epsilon: Number
     bins: int = 5
     level: float = 0.95
 
-    def priced(self) -> PricedFairness:
-        """Return the noise and the cost of the report. Free."""
+    refused_as = "a fairness report"
+
+    @property
+    def called(self) -> str:
+        """What advice calls it."""
+        return "the fairness report"
+
+    @property
+    def title(self) -> str:
+        """The line above its price."""
+        return "a fairness report, not asked for yet"
+
+    def _plan(self, epsilon: Fraction | None) -> PricedFairness:
+        if epsilon is None:
+            raise InvalidArgument(
+                "it is not said what this report may cost", place="epsilon", hints=("give epsilon=1",)
+            )
         label = self.model.label
         return plan_fairness(
             self.frame, self.model.features, label, cells_of(self.frame, label, self.groups, self.bins),
-            epsilon=self.epsilon, level=self.level, model=self.model,
+            epsilon=epsilon, level=self.level, model=self.model,
         )  # fmt: skip
 
-    def price(self) -> Price:
-        """Return what the report would cost, against what is left of the budget. Free."""
-        priced = self.priced()
-        errors = [
-            (f"accuracy of a group of {size:,}", f"±{100 * priced.expected_error(size):.2g} points")
-            for size in _SIZES
-        ]
-        return price_against(priced.rows.database, priced, errors)
-
-    def release(
-        self, *, key: str | None = None, purpose: str | None = None, progress: Progress = None
-    ) -> FairnessReport:
-        """Spend: charge the budget, apply the model to the rows, add noise, and return the report.
-
-        With a `key`, the same request asked again returns the stored report, free.
-        """
-        with not_charged_yet():
-            priced = self.priced()
-        with shown(progress) as tell:
-            return answered(priced.rows.database, priced, key=key, purpose=purpose, tell=tell)
-
-    def __repr__(self) -> str:
-        try:
-            lines = self.price().lines()
-        except SfumatoError as refusal:  # showing something must not fail
-            return f"a fairness report that will be refused:\n{refusal}"
-        return "\n".join(["a fairness report, not asked for yet", *lines])
+    def _expected(self, priced: PricedFairness, size: float | None) -> tuple[ExpectedError, ...]:
+        """Return how far off the accuracy of groups of some sizes, or of one, will be."""
+        sizes = _SIZES if size is None else (size,)
+        errors = ((f"accuracy of a group of {one:,g}", 100 * priced.expected_error(one)) for one in sizes)
+        return tuple(ExpectedError(name=name, error=one, said=f"±{one:.2g} points") for name, one in errors)
 
 
 def fairness_report(
@@ -257,7 +225,13 @@ def fairness_report(
     ['everyone', 'sex = f', 'sex = m']
     """
     return FairnessQuestion(
-        model=released(model), frame=table, groups=groups, epsilon=epsilon, bins=bins, level=level
+        database=database_of(table),
+        model=released(model),
+        frame=table,
+        groups=groups,
+        epsilon=budget_quantity(epsilon, "epsilon"),
+        bins=bins,
+        level=level,
     )
 
 
@@ -289,7 +263,7 @@ def plan_fairness(
     *,
     epsilon: Number,
     level: float,
-    model: Classifier | None = None,
+    model: LabelledModel | None = None,
 ) -> PricedFairness:
     """Price a report: free, and a function of what is asked, the catalog and the budget alone."""
     confidence(level)
@@ -315,7 +289,7 @@ def plan_fairness(
     )
 
 
-def model_named(model: Classifier) -> str:
+def model_named(model: LabelledModel) -> str:
     """Return what a report calls a model."""
     epsilon = model.cost.get("epsilon")
     trained = "" if epsilon is None else f", trained with epsilon {float(epsilon):g}"

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.analysis.expected_error import ExpectedError
 from sfumato.backends import UnitRows
 from sfumato.core.arguments import FloatArray, Number, budget_quantity, count
 from sfumato.core.events import Event
@@ -32,15 +33,14 @@ from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.uniform import uniform_below
 from sfumato.core.vector_noise import VectorNoise
 from sfumato.errors import InvalidArgument
-from sfumato.learn.base_estimator import OneLookEstimator
+from sfumato.learn.base_estimator import Estimator
 from sfumato.learn.cluster_model import ClusterModel
 from sfumato.learn.features import Features, declared_features
 from sfumato.learn.gradients import SENSITIVITY, STEPS, EncodedRows, clipped_sum
-from sfumato.learn.training import PricedRows, TrainingRows, gaussian_budget, training_rows
+from sfumato.learn.private_rows import PricedRows, TrainingRows, gaussian_budget, training_rows
 from sfumato.pipeline import Look, PricedAnswer, Tell, refuse_huge, silent
 from sfumato.plan.builder import Frame
 from sfumato.release.noise import add_noise_in_steps
-from sfumato.session.price import Price, price_against
 
 __all__ = ["KMeans", "PricedClusters", "nearest"]
 
@@ -151,7 +151,7 @@ def _vectors(rounds: int) -> VectorNoise:
     return VectorNoise(l2_squared=SENSITIVITY**2, times=rounds)
 
 
-class KMeans(OneLookEstimator[ClusterModel]):
+class KMeans(Estimator[ClusterModel]):
     """k-means by rounds of noisy counts and sums.
 
     `features` are names of columns; without, all whose bounds or values are declared. More `rounds` have more
@@ -205,12 +205,9 @@ class KMeans(OneLookEstimator[ClusterModel]):
             delta=budget.delta_loss,
         )
 
-    def price(self, table: Frame[Any]) -> Price:
-        """Return what fitting would cost, against what is left of the budget. Free."""
-        priced = self.priced(table)
-        return price_against(
-            priced.rows.database, priced, (("size of a cluster", f"±{1.96 * priced.deviation:.4g} (95%)"),)
-        )
+    def expected_errors(self, priced: PricedClusters) -> tuple[ExpectedError, ...]:
+        """Return what errors of the clusters are known beforehand: that of the number of units in each."""
+        return (ExpectedError.within("size of a cluster", 1.96 * priced.deviation),)
 
     @property
     def cluster_centers_(self) -> FloatArray:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sfumato.errors import InvalidArgument
+from sfumato.learn.base_estimator import ClassifierEstimator
 from sfumato.learn.estimator import LinearEstimator
 from sfumato.learn.features import MOST_FEATURES, ModelColumn
+from sfumato.learn.models import LinearModel
 
 __all__ = ["LogisticRegression"]
 
 
-class LogisticRegression(LinearEstimator):
+class LogisticRegression(ClassifierEstimator[LinearModel], LinearEstimator):
     """Logistic regression by noisy full-batch gradient descent; of more than two classes, multinomial.
 
     >>> import pyarrow as pa
@@ -40,10 +40,3 @@ class LogisticRegression(LinearEstimator):
                 place="label",
             )
         return "logistic" if len(label.values) == 2 else "softmax"
-
-    @property
-    def classes_(self) -> Any:
-        """The values of the label, as an array."""
-        import numpy as np
-
-        return np.array(self._fitted().classes)

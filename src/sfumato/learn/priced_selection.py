@@ -39,17 +39,15 @@ from sfumato.core.noise_allocation import least_noise, weight_of_share
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.uniform import uniform_below
 from sfumato.core.vector_noise import VectorNoise
-from sfumato.learn.additive import PricedAdditive
 from sfumato.learn.additive_model import AdditiveModel
 from sfumato.learn.models import LinearModel
+from sfumato.learn.private_rows import PricedCandidate, PricedRows, TrainingRows
 from sfumato.learn.selected_model import GRID, SelectedModel
-from sfumato.learn.training import PricedRows, PricedTraining, TrainingRows
 from sfumato.pipeline import Look, PricedAnswer, Tell
 from sfumato.release.noise import add_noise_in_steps, choose_by_score, hidden
 
 __all__ = ["DividedRows", "PricedSelection", "score_sums", "scoring_laws"]
 
-_Training = PricedTraining | PricedAdditive
 _Model = LinearModel | AdditiveModel
 
 
@@ -100,8 +98,8 @@ class PricedSelection(PricedRows, PricedAnswer[SelectedModel]):
     answer_type = SelectedModel
 
     rows: TrainingRows
-    trainings: tuple[_Training, ...]
-    refits: tuple[_Training, ...]  # one of them is run, where all folds are held out
+    trainings: tuple[PricedCandidate, ...]
+    refits: tuple[PricedCandidate, ...]  # one of them is run, where all folds are held out
     folds: int
     laws: tuple[NoiseLaw, NoiseLaw]  # what the choice costs as much as, and the noise of the winner's score
     epsilon: Fraction
@@ -159,7 +157,7 @@ class PricedSelection(PricedRows, PricedAnswer[SelectedModel]):
         model = self.refits[winner].trained(exact) if self.refits else fitted[0][winner]
         return SelectedModel(
             winner=winner,
-            candidates=tuple(_named(one) for one in self.trainings),
+            candidates=tuple(one.described for one in self.trainings),
             model=replace(model, cost=self.cost_record()),
             measured=measured,
             law=self.laws[1],
@@ -191,23 +189,6 @@ class PricedSelection(PricedRows, PricedAnswer[SelectedModel]):
             "the score is that of the units held out; its interval covers the noise alone",
             *self.trainings[0].notes(),
         )
-
-
-def _named(training: _Training) -> str:
-    """Return what tells a candidate from others."""
-    if isinstance(training, PricedAdditive):
-        return str(training)
-    descent = training.descent
-    columns = ", ".join(one.name for one in training.features.columns)
-    if training.weights is not None:
-        columns += f"; weighted by {', '.join(one.name for one in training.weights.columns)}"
-    if descent is None:
-        return f"least squares on {columns}"
-    shrinkage = "by noise" if descent.shrinkage is None else f"{descent.shrinkage:g}"
-    return (
-        f"steps {descent.steps}, clip {descent.clip:g}, rate {descent.rate:g}, momentum {descent.momentum:g},"
-        f" shrinkage {shrinkage}; on {columns}"
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

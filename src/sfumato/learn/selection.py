@@ -7,27 +7,23 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from sfumato.analysis.expected_error import ExpectedError
 from sfumato.core.arguments import Number, budget_quantity, count
-from sfumato.errors import InvalidArgument, SfumatoError
-from sfumato.learn.additive import AdditiveClassifier
-from sfumato.learn.estimator import LinearEstimator
+from sfumato.errors import InvalidArgument
+from sfumato.learn.base_estimator import CandidateEstimator
 from sfumato.learn.priced_selection import PricedSelection, scoring_laws
+from sfumato.learn.private_rows import MOST_TRAININGS, database_of, training_rows
 from sfumato.learn.selected_model import GRID, SelectedModel
-from sfumato.learn.training import MOST_TRAININGS, training_rows
 from sfumato.plan.builder import Frame
-from sfumato.session.answers import answered, not_charged_yet
-from sfumato.session.price import Price, price_against
-from sfumato.session.progress import Progress, shown
+from sfumato.session.question import Question
 
 __all__ = ["ModelSelection", "select_model"]
 
 _REFIT, _SCORING = Fraction(1, 2), Fraction(1, 10)  # shares of the cost with all folds; trainings: the rest
 
-_Candidate = LinearEstimator | AdditiveClassifier
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSelection:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ModelSelection(Question[PricedSelection, SelectedModel]):
     """A choice among models with one price tag; nothing is spent until `release`.
 
     >>> import pyarrow as pa
@@ -44,15 +40,30 @@ class ModelSelection:
     (True, [False, True])
     """
 
-    candidates: tuple[_Candidate, ...]
+    candidates: tuple[CandidateEstimator[Any], ...]
     table: Frame[Any]
-    epsilon: Fraction
     folds: int = 10
     all_folds: bool = False
 
-    def priced(self) -> PricedSelection:
-        """Return all noise, and the cost of the whole. Free."""
-        own = [type(one)(**{**one.get_params(), "epsilon": self.epsilon}) for one in self.candidates]
+    refused_as = "a choice among models"
+
+    @property
+    def called(self) -> str:
+        """What advice calls it."""
+        return f"the choice among {len(self.candidates)} models"
+
+    @property
+    def title(self) -> str:
+        """The line above its price."""
+        epsilon = "" if self.epsilon is None else f": epsilon = {float(self.epsilon):g}"
+        return f"{len(self.candidates)} models to choose from, not asked yet{epsilon}"
+
+    def _plan(self, epsilon: Fraction | None) -> PricedSelection:
+        if epsilon is None:
+            raise InvalidArgument(
+                "it is not said what this choice may cost", place="epsilon", hints=("give epsilon=1",)
+            )
+        own = [one.at(epsilon) for one in self.candidates]
         number = len(own)
         each = Fraction(1, number)
         if self.all_folds:
@@ -69,44 +80,22 @@ class ModelSelection:
             trainings=tuple(trainings),
             refits=tuple(refits),
             folds=self.folds,
-            laws=scoring_laws(budget, budget.allowance(self.epsilon) * (_SCORING if self.all_folds else 1)),
-            epsilon=self.epsilon,
+            laws=scoring_laws(budget, budget.allowance(epsilon) * (_SCORING if self.all_folds else 1)),
+            epsilon=epsilon,
             delta=budget.delta_loss,
         )
 
-    def price(self) -> Price:
-        """Return what the whole choice would cost, against what is left of the budget. Free."""
-        priced = self.priced()
-        errors = (
-            ("the winner's score", f"at most {priced.falls_short:.4g} units below the best (95%)"),
-            ("its sum over units", f"±{priced.laws[1].half_width(0.95) / GRID:.4g} (95%)"),
+    def _expected(self, priced: PricedSelection, size: float | None) -> tuple[ExpectedError, ...]:
+        short, half_width = priced.falls_short, priced.laws[1].half_width(0.95) / GRID
+        said = f"at most {short:.4g} units below the best (95%)"
+        return (
+            ExpectedError(name="the winner's score", error=short, said=said),
+            ExpectedError.within("its sum over units", half_width),
         )
-        return price_against(priced.rows.database, priced, errors)
-
-    def release(
-        self, *, key: str | None = None, purpose: str | None = None, progress: Progress = None
-    ) -> SelectedModel:
-        """Spend: charge the budget once, train all candidates, choose, and return the winner.
-
-        With a `key`, the same again gives the stored release, free.
-        """
-        with not_charged_yet():
-            priced = self.priced()
-        with shown(progress) as tell:
-            return answered(priced.rows.database, priced, key=key, purpose=purpose, tell=tell)
-
-    def __repr__(self) -> str:
-        head = (
-            f"{len(self.candidates)} models to choose from, not asked yet: epsilon = {float(self.epsilon):g}"
-        )
-        try:
-            return "\n".join([head, *self.price().lines()])
-        except SfumatoError as refusal:  # showing something must not fail
-            return f"a choice among models that will be refused:\n{refusal}"
 
 
 def select_model(
-    candidates: Sequence[_Candidate],
+    candidates: Sequence[CandidateEstimator[Any]],
     table: Frame[Any],
     *,
     epsilon: Number,
@@ -128,7 +117,7 @@ def select_model(
     if not isinstance(candidates, Sequence):
         raise InvalidArgument("candidates are a list of estimators", place="candidates")
     several = tuple(candidates)
-    if len(several) < 2 or not all(isinstance(one, _Candidate) for one in several):
+    if len(several) < 2 or not all(isinstance(one, CandidateEstimator) for one in several):
         raise InvalidArgument(
             "a choice is among two linear, logistic or additive models at least",
             place="candidates",
@@ -147,6 +136,7 @@ def select_model(
             hints=("select_model([LogisticRegression(label='ill', steps=20), ..], table, epsilon=1)",),
         )
     found = ModelSelection(
+        database=database_of(table),
         candidates=several,
         table=table,
         epsilon=budget_quantity(epsilon, "epsilon"),

@@ -9,27 +9,22 @@ from typing import Any
 
 from sfumato.core.arguments import Number, budget_quantity
 from sfumato.errors import InvalidArgument, SfumatoError
-from sfumato.learn.additive import AdditiveClassifier
-from sfumato.learn.fairness import FairnessQuestion, Groups, cells_of, plan_fairness
-from sfumato.learn.logistic import LogisticRegression
-from sfumato.learn.networks import NeuralNetwork
+from sfumato.learn.base_estimator import ClassifierEstimator
+from sfumato.learn.fairness import Groups, cells_of, fairness_report, plan_fairness
+from sfumato.learn.private_rows import MOST_TRAININGS
 from sfumato.learn.sweep_report import SweepReport, SweepRun
-from sfumato.learn.training import MOST_TRAININGS
 from sfumato.plan.builder import Frame
 from sfumato.session.price import Price, price_together
 from sfumato.session.progress import Progress
 
-__all__ = ["ClassifierEstimator", "FairnessSweep", "fairness_sweep"]
-
-ClassifierEstimator = LogisticRegression | AdditiveClassifier | NeuralNetwork
-"""What can be trained at several epsilons, and tells classes apart."""
+__all__ = ["FairnessSweep", "fairness_sweep"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FairnessSweep:
     """Trainings and reports at several epsilons, with one price tag; nothing is spent until `release`."""
 
-    estimator: ClassifierEstimator
+    estimator: ClassifierEstimator[Any]
     frame: Frame[Any]
     groups: Groups
     epsilons: tuple[Fraction, ...]
@@ -39,7 +34,7 @@ class FairnessSweep:
 
     def price(self) -> Price:
         """Return what all trainings and reports would cost together, against what is left. Free."""
-        trained = [self._estimator(epsilon).priced(self.frame) for epsilon in self.epsilons]
+        trained = [self.estimator.at(epsilon).priced(self.frame) for epsilon in self.epsilons]
         first = trained[0]
         cells = cells_of(self.frame, first.label, self.groups, self.bins)
         report = plan_fairness(
@@ -70,11 +65,11 @@ class FairnessSweep:
             training, reporting = (
                 None if key is None else f"{key} {what} {epsilon}" for what in ("training", "report")
             )
-            model = self._estimator(epsilon)
+            model = self.estimator.at(epsilon)
             model.fit(self.frame, key=training, purpose=purpose, progress=progress)
-            asked = FairnessQuestion(
-                model=model.release_,
-                frame=self.frame,
+            asked = fairness_report(
+                model,
+                self.frame,
                 groups=self.groups,
                 epsilon=self.report_epsilon,
                 bins=self.bins,
@@ -83,9 +78,6 @@ class FairnessSweep:
             report = asked.release(key=reporting, purpose=purpose, progress=progress)
             runs.append(SweepRun(epsilon=epsilon, model=model.release_, report=report))
         return SweepReport(runs=tuple(runs), level=self.level)
-
-    def _estimator(self, epsilon: Fraction) -> ClassifierEstimator:
-        return type(self.estimator)(**{**self.estimator.get_params(), "epsilon": epsilon})
 
     def __repr__(self) -> str:
         try:
@@ -96,7 +88,7 @@ class FairnessSweep:
 
 
 def fairness_sweep(
-    estimator: ClassifierEstimator,
+    estimator: ClassifierEstimator[Any],
     table: Frame[Any],
     *,
     groups: Groups,

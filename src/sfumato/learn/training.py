@@ -11,7 +11,7 @@ made of the noisy integers is post-processing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -20,18 +20,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.analysis.join_fanout import refuse_copies
 from sfumato.backends import Exact, UnitRows
-from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.noise_allocation import least_noise
 from sfumato.core.noise_law import NoiseLaw
-from sfumato.core.rules import PureRule
 from sfumato.core.vector_noise import VectorNoise, event_of_vectors
-from sfumato.errors import Unsupported
 from sfumato.learn.descent import Descent, DescentState
-from sfumato.learn.features import Features, ModelColumn, session_table
+from sfumato.learn.features import Features, ModelColumn
 from sfumato.learn.gradients import (
     SENSITIVITY,
     EncodedRows,
@@ -44,119 +40,22 @@ from sfumato.learn.gradients import (
 from sfumato.learn.least_squares import SECOND_MOMENTS_SQUARED, Solution, second_moments, solved
 from sfumato.learn.models import LinearModel
 from sfumato.learn.moments import Scaling, moment_norm_squared, moment_sums
+from sfumato.learn.private_rows import PricedCandidate, TrainingRows, gaussian_budget
 from sfumato.learn.reweighting import Reweighting
-from sfumato.pipeline import Look, Priced, PricedAnswer, Tell, parts_of_request, refuse_huge, silent
-from sfumato.plan.conditions import with_join_conditions
-from sfumato.plan.request import Request
-from sfumato.plan.summaries import count
-from sfumato.plan.tree import Projection
-from sfumato.plan.unit_safety import check_units
-from sfumato.plan.values import col
+from sfumato.pipeline import Look, PricedAnswer, Tell, refuse_huge, silent
 from sfumato.release.noise import add_noise_in_steps
 
 if TYPE_CHECKING:
-    from sfumato.session.database import Database
+    pass
 
 __all__ = [
-    "MOST_TRAININGS",
-    "PricedRows",
     "PricedTraining",
-    "TrainingRows",
     "TrainingState",
-    "gaussian_budget",
     "plan_training",
-    "training_rows",
 ]
 
 _MOMENTS_SHARE = Fraction(1, 20)  # of the cost; more makes scales no better than the clip needs
 _TYPICAL = 2.0  # times the mean of squared norms: rows beyond count less in second moments
-
-MOST_TRAININGS = 100
-"""How many trainings a choice or a sweep may price: pricing is free, and each takes milliseconds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingRows:
-    """The private rows that a training reads: a request that was checked, and the columns it reads."""
-
-    database: Database
-    request: Request
-    unit: str
-
-    @property
-    def relation(self) -> Projection:
-        """What the engine reads: a column of numbers for each feature, and one for the label."""
-        source = self.request.queries[0].query.source
-        assert isinstance(source, Projection)
-        return source
-
-    @property
-    def parts(self) -> frozenset[str] | None:
-        """The parts of the unit's partition that the rows are about."""
-        return parts_of_request(self.request, self.database.catalog)
-
-
-class PricedRows(Priced):
-    """What is priced about private rows: they say who is asked about, and in which parts."""
-
-    rows: TrainingRows
-
-    @cached_property
-    def request(self) -> Request:
-        """The rows that are read."""
-        return self.rows.request
-
-    @cached_property
-    def unit(self) -> str:
-        """Whose rows they are."""
-        return self.rows.unit
-
-    @cached_property
-    def parts(self) -> frozenset[str] | None:
-        """The parts of the unit's partition that the rows are about."""
-        return self.rows.parts
-
-
-def training_rows(
-    frame: Any, columns: tuple[ModelColumn, ...], *, labels: tuple[ModelColumn, ...] = ()
-) -> TrainingRows:
-    """Return the rows of a table of a session with these columns, each person's own. Free; reads no data.
-
-    Rows whose label is missing, or is none of its listed values, are left out.
-    """
-    frame = session_table(frame)
-    for label in labels:
-        there = col(label.name)
-        frame = frame.where(there.is_in(*label.values) if label.values else ~there.is_null())
-    read = tuple(dict.fromkeys((*columns, *labels)))
-    asked = frame.select(**{f"c{place}": one.read() for place, one in enumerate(read)}).agg(n=count())
-    database = asked.database
-    database.backend.check_rows("training on")
-    request = with_join_conditions(_renamed(asked.request, [one.name for one in read]))
-    [named] = request.queries
-    unit = check_units(named.query, database.catalog)
-    refuse_copies([named.query], database.catalog, database.backend.public_copies)
-    return TrainingRows(database=database, request=replace(request, postprocessing=None), unit=unit.name)
-
-
-def _renamed(request: Request, names: Sequence[str]) -> Request:
-    """Return a request whose columns have these names: nothing above reads them, and any name will do."""
-    [named] = request.queries
-    source = named.query.source
-    assert isinstance(source, Projection)
-    columns = tuple((name, one) for name, (_, one) in zip(names, source.columns, strict=True))
-    query = replace(named.query, source=replace(source, columns=columns))
-    return replace(request, queries=(replace(named, query=query),))
-
-
-def gaussian_budget(budget: PrivacyBudget, what: str) -> None:
-    """Refuse a budget that has no room for Gaussian noise."""
-    if budget.delta_loss == 0 or isinstance(budget.rule, PureRule):
-        raise Unsupported(
-            f"{what} has Gaussian noise, which has no pure epsilon, and this budget counts nothing else",
-            place="budget",
-            hints=("use a budget with a delta for losses: Budget(epsilon=1, delta=1e-6)",),
-        )
 
 
 _OBJECTIVES: dict[str, Residuals] = {
@@ -167,7 +66,7 @@ _OBJECTIVES: dict[str, Residuals] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class PricedTraining(PricedRows, PricedAnswer[LinearModel]):
+class PricedTraining(PricedCandidate, PricedAnswer[LinearModel]):
     """A training whose cost is known: the noise of the moments, and that of each gradient."""
 
     answer_type = LinearModel
@@ -288,6 +187,16 @@ class PricedTraining(PricedRows, PricedAnswer[LinearModel]):
     def columns(self) -> tuple[ModelColumn, ...]:
         """What is read of each row, beside the label."""
         return (*self.features.columns, *(() if self.weights is None else self.weights.columns))
+
+    @property
+    def described(self) -> str:
+        """What tells it from another candidate of a choice."""
+        columns = ", ".join(one.name for one in self.features.columns)
+        if self.weights is not None:
+            columns += f"; weighted by {', '.join(one.name for one in self.weights.columns)}"
+        if self.descent is None:
+            return f"least squares on {columns}"
+        return f"{self.descent}; on {columns}"
 
     def notes(self) -> tuple[str, ...]:
         """Return what a reader of the model should know."""

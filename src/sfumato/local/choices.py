@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from sfumato.advise.choice import Choice, ExpectedError, Outcome
+from sfumato.advise.choice import Choice, Outcome
+from sfumato.analysis.expected_error import ExpectedError
 from sfumato.core.arguments import count
 from sfumato.core.exponential import log_above
 from sfumato.core.measures import PureDP

@@ -27,7 +27,7 @@ from sfumato.local.piecewise import best_for_number
 from sfumato.local.protocol import FrequencyProtocol, Protocol
 from sfumato.local.response import KaryResponse
 from sfumato.local.shuffling import local_epsilon
-from sfumato.session import Budget, Database, Question, connect
+from sfumato.session import Budget, Database, SqlQuestion, connect
 
 __all__ = ["MODELS", "MeanAsked", "Model", "SharesAsked", "TrustQuestion", "Way"]
 
@@ -40,7 +40,7 @@ _PLENTY = 20  # times the deviation of a count's noise, from where a ratio's err
 _BUDGET = 10**12  # of nobody: it is thrown away with the table
 
 
-Way = Question | Protocol
+Way = SqlQuestion | Protocol
 """How a question is answered in one model: by a question to the engine, or by a protocol."""
 
 
@@ -98,7 +98,7 @@ class TrustQuestion(ABC):
             budget=Budget(epsilon=_BUDGET, rule="pure"),
         )
 
-    def question(self, database: Database, epsilon: Number) -> Question:
+    def question(self, database: Database, epsilon: Number) -> SqlQuestion:
         """Return the question that costs epsilon when one person's value is replaced by another."""
         return database.sql(self.sql, epsilon=budget_quantity(epsilon, "epsilon") * self.part)
 
@@ -142,7 +142,7 @@ class MeanAsked(TrustQuestion):
         """Answer once; a count that noise made zero leaves the middle of the range as the best guess."""
         if isinstance(way, MeanProtocol):
             return np.array([way.mean(way.collect(way.randomise(self.values))).value])
-        assert isinstance(way, Question)
+        assert isinstance(way, SqlQuestion)
         [mean] = way.release().column("mean")
         return np.array([float(self.low + self.high) / 2 if mean is None else float(mean)])
 
@@ -159,7 +159,7 @@ class MeanAsked(TrustQuestion):
             into = (unit + 1) * way.cells / 2 % 1
             second = a + b * (unit**2 + into * (1 - into) * (2 / way.cells) ** 2)
             return float(np.mean(second - unit**2)) * half**2 / n
-        assert isinstance(way, Question)
+        assert isinstance(way, SqlQuestion)
         priced = way.priced()
         [answer], cost = priced.boundings[0].answers, priced.costs[0]
         rows, total = (cost.noise(one).law.exact_variance for one in answer.measures)
@@ -204,7 +204,7 @@ class SharesAsked(TrustQuestion):
         if isinstance(way, FrequencyProtocol):
             totals = way.collect(way.randomise(self.values))
             return way.shares(totals, len(self.values)).values
-        assert isinstance(way, Question)
+        assert isinstance(way, SqlQuestion)
         release = way.release()
         counts = dict(zip(release.column("value"), release.column("n"), strict=True))
         return np.array([counts[place] for place in range(self.size)]) / len(self.values)
@@ -216,7 +216,7 @@ class SharesAsked(TrustQuestion):
         """
         if isinstance(way, FrequencyProtocol):
             return way.variance(Fraction(1, self.size), len(self.values))
-        assert isinstance(way, Question)
+        assert isinstance(way, SqlQuestion)
         [noise] = way.priced().costs[0].noises
         return noise.law.exact_variance / len(self.values) ** 2
 

@@ -136,7 +136,7 @@ def _statement(question: Statement) -> exp.Query:
     start = Span(tokens[0].start, tokens[0].end + 1)
     if tokens[0].token_type not in _STARTS:
         question.refuse("only a SELECT is a question", "SF407", start)
-    spend(sum(_STEPS.get(token.token_type, _STEPS_PER_TOKEN) for token in tokens))
+    spend(sum([_STEPS.get(token.token_type, _STEPS_PER_TOKEN) for token in tokens]))
     check_tokens(tokens, question)
     text = googlesql.cut(tokens, question)
     try:

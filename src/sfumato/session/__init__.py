@@ -9,5 +9,6 @@ from sfumato.session.budget import Budget
 from sfumato.session.database import Database
 from sfumato.session.opening import connect, open, open_project, propose
 from sfumato.session.question import Question
+from sfumato.session.sql_question import SqlQuestion
 
-__all__ = ["Budget", "Database", "Question", "connect", "open", "open_project", "propose"]
+__all__ = ["Budget", "Database", "Question", "SqlQuestion", "connect", "open", "open_project", "propose"]

@@ -17,10 +17,11 @@ from sfumato.plan.options import QUESTION_OPTIONS, Options, QuestionOptions, opt
 from sfumato.plan.request import Request, with_options
 from sfumato.release.lineage import shown_columns
 from sfumato.session.counting import counted
-from sfumato.session.question import Asked, Question
+from sfumato.session.sql_question import Asked, SqlQuestion
 
 if TYPE_CHECKING:
     from sfumato.advise.advice import Advice, AdviceOptions
+    from sfumato.advise.choice import Choice
     from sfumato.continual.participation import Participation
     from sfumato.continual.periods import Moment
     from sfumato.plan.builder import Frame
@@ -68,7 +69,7 @@ class Database:
         purpose: str | None = None,
         free: bool = False,
         **options: Unpack[QuestionOptions],
-    ) -> Question:
+    ) -> SqlQuestion:
         """Ask in SQL. Free: shows what it would cost and how far off it would be.
 
         - `epsilon`: what this question may give away by itself; `release(error=..)` finds one.
@@ -103,7 +104,7 @@ class Database:
         purpose: str | None = None,
         free: bool = False,
         **options: Unpack[QuestionOptions],
-    ) -> Question:
+    ) -> SqlQuestion:
         """Ask what was built already; takes the options that `sql` takes."""
         if isinstance(request, Asked):
             request = request.request
@@ -118,13 +119,13 @@ class Database:
             options["weights"] = {shown.get(name, name): weight for name, weight in weights.items()}
         request = with_options(request, options)
         cost = request.options.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
-        return Question(database=self, request=request, epsilon=cost, purpose=purpose, only_free=free)
+        return SqlQuestion(database=self, request=request, epsilon=cost, purpose=purpose, only_free=free)
 
     # -- many statistics at once -------------------------------------------------------------
 
     def workload(
         self,
-        questions: Mapping[str, str | Asked | Question] | Sequence[str | Asked | Question],
+        questions: Mapping[str, str | Asked | SqlQuestion] | Sequence[str | Asked | SqlQuestion],
         *,
         epsilon: Number | None = None,
         errors: Mapping[str, Target] | None = None,
@@ -204,7 +205,7 @@ class Database:
         level_shares: Sequence[Number] = (),
         non_negative: bool | None = None,
         purpose: str | None = None,
-    ) -> Question:
+    ) -> SqlQuestion:
         """Ask how many rows each group of each level has: one release, in which groups add up.
 
         `db.hierarchy(["state", "county", "block"], places="blocks", cells="age", epsilon=1)`: `places` is a
@@ -224,7 +225,7 @@ class Database:
 
     def stream(
         self,
-        question: str | Asked | Question,
+        question: str | Asked | SqlQuestion,
         *,
         name: str,
         by: str,
@@ -279,7 +280,7 @@ class Database:
         epsilon: Number | None = None,
         share: float = 0.0,
         false_alarm: float = 0.05,
-    ) -> Question:
+    ) -> SqlQuestion:
         """Ask between which powers of two about all values of a column lie, or all but a `share`.
 
         `db.declare(income=db.bounds("income", epsilon=0.1).release().between())` puts it to use.
@@ -299,7 +300,7 @@ class Database:
         epsilon: Number | None = None,
         share: float = 0.95,
         limit: int = 100,
-    ) -> Question:
+    ) -> SqlQuestion:
         """Ask for the `max_rows`, and with `by` the `max_groups`, that leave a share of units whole.
 
         `db.sql(.., **db.caps(by="region", epsilon=0.1).release().one())` puts it to use.
@@ -329,7 +330,7 @@ class Database:
     @counted
     def advise(
         self,
-        *questions: str | Asked | Question,
+        *questions: str | Asked | SqlQuestion,
         epsilon: Number | None = None,
         size: float | None = None,
         **options: Unpack[AdviceOptions],
@@ -340,11 +341,24 @@ class Database:
         `size` rows. `epsilon` is another one than the budget's. The options are those of `Question.advise`.
         """
         from sfumato.advise.advice import advise
-        from sfumato.session.choices import choice_of_database
 
         asked = [self.sql(one) if isinstance(one, str) else one for one in questions]
         several = [self.ask(one) if isinstance(one, Asked) else one for one in asked]
-        return advise(choice_of_database(self, several, epsilon=epsilon, size=size), **options)
+        return advise(self.choice(*several, epsilon=epsilon, size=size), **options)
+
+    def choice(self, *asked: SqlQuestion, epsilon: Number | None = None, size: float | None = None) -> Choice:
+        """Return the choice of the budget's epsilon, which advice is about: its risk if all of it is spent.
+
+        The errors are those of the questions `asked`, if all of the budget went to them.
+        """
+        from sfumato.advise.choice import choice_of_budget
+
+        whole = self.terms.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
+        budget = replace(choice_of_budget(self.terms), epsilon=whole)
+        if not asked:
+            return budget
+        own = asked[0] if len(asked) == 1 else self.workload(asked, epsilon=whole, size=size)
+        return budget.spent_on(own.choice(size=size))
 
     @property
     def balance(self) -> Balance:

@@ -1,9 +1,11 @@
-"""The explanation of a question: its plan, noise and cost, the errors of its levels, what limits may take."""
+"""Explanations of questions: cost and errors of any; of SQL plan, noise, levels, and what limits may take."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 from sfumato.analysis import Bounding, Cost
 from sfumato.analysis.batches import divided
@@ -20,11 +22,40 @@ from sfumato.release.lineage import shown_columns
 
 if TYPE_CHECKING:
     from sfumato.session.question import Question
+    from sfumato.session.sql_question import SqlQuestion
 
-__all__ = ["explanation", "levels"]
+__all__ = ["cost_explained", "explanation", "levels"]
 
 
-def explanation(question: Question, *, size: float | None = None) -> str:
+def cost_explained(question: Question[Any, Any], *, size: float | None = None) -> str:
+    """Explain the cost, and the errors at half, the same and double epsilon. Free."""
+    from sfumato.analysis.explain import aligned, cost_lines
+
+    priced, budget, choice = question.priced(), question.database.terms, question.choice(size=size)
+    found = {}
+    for factor in (Fraction(1, 2), Fraction(1), Fraction(2)):
+        with suppress(InvalidArgument):  # less than what is fixed costs, as noise for a wanted error does
+            outcome = choice.at(choice.epsilon * factor)
+            found[outcome.epsilon] = outcome.errors
+    cost = cost_lines(
+        budget,
+        priced.event,
+        epsilon=priced.epsilon,
+        delta=budget.delta_loss + priced.keys_delta,
+        keys_delta=priced.keys_delta,
+    )
+    sections = [(question.title, []), ("cost", cost)]
+    if any(found.values()):
+        by_size = "" if size is None else f" in groups of {size:,g} rows"
+        names = [one.name for one in next(iter(found.values()))]
+        said = [[one.said.removesuffix(" (95%)") for one in errors] for errors in found.values()]
+        rows = zip(names, *said, strict=True)
+        heads = ("", *(f"epsilon {float(epsilon):.4g}" for epsilon in found))
+        sections.append((f"expected error (95%){by_size}", aligned([heads, *rows])))
+    return "\n".join("\n  ".join([title, *body]) for title, body in sections)
+
+
+def explanation(question: SqlQuestion, *, size: float | None = None) -> str:
     """Explain the plan, the noise, the cost, and the error at half, the same and double epsilon. Free."""
     from sfumato.analysis.explain import explain  # few questions are explained
 
@@ -59,7 +90,7 @@ def explanation(question: Question, *, size: float | None = None) -> str:
     return question.in_its_names("\n\n".join([*texts, *said]))
 
 
-def levels(question: Question, priced: PricedQuery) -> list[str]:
+def levels(question: SqlQuestion, priced: PricedQuery) -> list[str]:
     """Return how far off each level of consistent answers will be, and what of them is not protected."""
     pure, lines = isinstance(question.database.terms.rule, PureRule), []
     shown = set(shown_columns(question.request).values())
@@ -70,7 +101,7 @@ def levels(question: Question, priced: PricedQuery) -> list[str]:
     return [question.in_its_names(line) for line in lines]
 
 
-def _left_out(question: Question) -> list[str]:
+def _left_out(question: SqlQuestion) -> list[str]:
     """Return what to say of columns of the asked tables that no question can use."""
     named = {scan.table for one in question.request.queries for scan in scans(one.query.source)}
     tables = [table for table in question.database.catalog.tables if table.name in named]

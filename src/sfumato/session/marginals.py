@@ -6,28 +6,27 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from html import escape
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from sfumato.core.arguments import Number, budget_quantity, positive
+from sfumato.analysis.expected_error import ExpectedError
+from sfumato.core.arguments import Number, positive
 from sfumato.core.gaussian import GaussianNoise
-from sfumato.errors import InvalidArgument, SfumatoError
+from sfumato.errors import InvalidArgument
+from sfumato.pages import Notes, fragment
 from sfumato.plan.estimates import known_field, private_table
 from sfumato.plan.options import Options
 from sfumato.plan.values import Val
-from sfumato.session.answers import answered, not_charged_yet
 from sfumato.session.counting import counted
-from sfumato.session.price import Price, price_against
-from sfumato.session.progress import Progress, shown
+from sfumato.session.question import Question
 from sfumato.workloads.marginal_columns import Bins, QueryMatrix, marginal_column
-from sfumato.workloads.marginal_display import error_lines, html_of
+from sfumato.workloads.marginal_display import error_blocks, error_figures
 from sfumato.workloads.marginal_release import Marginals
 from sfumato.workloads.marginals import MarginalWorkload, PricedMarginals, plan_marginals
 from sfumato.workloads.residuals import Subset, all_ways
 
 if TYPE_CHECKING:
-    from sfumato.advise.advice import Advice, AdviceOptions
+    from sfumato.advise.choice import Choice
     from sfumato.session.database import Database
 
 __all__ = ["MarginalsQuestion", "Tables", "Weights", "marginal_workload"]
@@ -36,14 +35,15 @@ Tables = Sequence[str] | Sequence[Sequence[str]]
 """Names of columns, of which `ways` makes tables; or tables, each as the names of its columns."""
 
 
+_UNSPENT = "nothing is spent until .release()"
 _CLOSER = 1.0005  # a search that misses goes on so much further
 
 Weights = Literal["cells", "tables"] | Mapping[Any, Number]
 """How much variances matter: of all cells alike, of all tables alike, or of tables by their columns."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MarginalsQuestion:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MarginalsQuestion(Question[PricedMarginals, Marginals]):
     """Many tables with one price tag; nothing is spent until `release`.
 
     >>> import pyarrow as pa
@@ -59,22 +59,33 @@ class MarginalsQuestion:
     (4, 0)
     """
 
-    database: Database
     workload: MarginalWorkload
-    epsilon: Fraction | None
     options: Options
-    purpose: str | None = None
+
+    refused_as = "tables"
+
+    @property
+    def called(self) -> str:
+        """What advice calls it."""
+        return "the tables"
+
+    @property
+    def title(self) -> str:
+        """The line above its price."""
+        return f"{self._size}, not asked yet"
+
+    @property
+    def _size(self) -> str:
+        number = len(self.workload.weights)
+        return f"{number:,} table{'s' * (number != 1)}, {self.cells:,} cells"
 
     @property
     def cells(self) -> int:
         """How many cells all tables have together."""
         return self.workload.cells
 
-    @counted
-    def priced(self, epsilon: Number | None = None) -> PricedMarginals:
-        """Return the noise of each residual, and the cost. Free."""
-        chosen = self.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
-        if chosen is None:
+    def _plan(self, epsilon: Fraction | None) -> PricedMarginals:
+        if epsilon is None:
             raise InvalidArgument(
                 "it is not said what these tables may cost",
                 place="epsilon",
@@ -85,10 +96,14 @@ class MarginalsQuestion:
             self.workload,
             catalog=database.catalog,
             budget=database.terms,
-            epsilon=chosen,
+            epsilon=epsilon,
             options=self.options,
             backend=database.backend,
         )
+
+    def _expected(self, priced: PricedMarginals, size: float | None) -> tuple[ExpectedError, ...]:
+        widths = priced.half_widths()
+        return tuple(ExpectedError.within(_called(names), width) for names, width in widths.items())
 
     def tables(self) -> list[tuple[str, ...]]:
         """Return the tables, each by the names of its columns."""
@@ -106,11 +121,12 @@ class MarginalsQuestion:
             )
 
     @counted
-    def within(self, error: Number | Mapping[Any, Number]) -> MarginalsQuestion:
+    def within(self, error: Number | Mapping[Any, Any], *, size: float | None = None) -> MarginalsQuestion:
         """Return this question at about the smallest epsilon whose 95% error is no larger. Free.
 
         `error` is for the cells of each table, or by table: `{("age", "sex"): 20, "age": 5}`; tables without
         one have the largest. Noise is divided anew among the tables, so that none has less than it needs.
+        Cells are counts, whose error depends on no `size`.
         """
         wanted = self._wanted(error)
         targets = {one: width / GaussianNoise.standard_quantile(0.05) for one, width in wanted.items()}
@@ -156,7 +172,7 @@ class MarginalsQuestion:
         self, missed: Sequence[Subset], reached: Mapping[Subset, float], *, together: bool
     ) -> NoReturn:
         """Refuse errors that no epsilon of the budget reaches, and name the tables."""
-        named = [f"`{' x '.join(self.workload.names(one)) or 'total'}`" for one in missed]
+        named = [f"`{_called(self.workload.names(one))}`" for one in missed]
         said = ", ".join(named[:3]) + (f" and {len(named) - 3} more tables" if len(named) > 3 else "")
         about = reached[missed[0]] * GaussianNoise.standard_quantile(0.05)
         raise InvalidArgument(
@@ -185,70 +201,28 @@ class MarginalsQuestion:
     def _table(self, names: Any, place: str) -> Subset:
         return _subset(names, [column.name for column in self.workload.columns], self._tables(), place)
 
-    def release(
-        self,
-        *,
-        error: Number | Mapping[Any, Number] | None = None,
-        key: str | None = None,
-        purpose: str | None = None,
-        progress: Progress = None,
-    ) -> Marginals:
-        """Spend: charge the budget, compute, add noise, and return all tables with their errors.
+    def choice(self, *, size: float | None = None) -> Choice:
+        """Return the choice of its epsilon; noise is divided anew for a wanted error of tables. Free."""
 
-        With `error`, epsilon is found by `within`. With a `key`, the same request asked again returns the
-        stored release, free. The `purpose` is kept with the charge for the owner of the ledger. `progress`
-        shows the steps, as `Question.release` does.
-        """
-        with not_charged_yet():
-            priced = (self if error is None else self.within(error)).priced()
-        purpose = self.purpose if purpose is None else purpose
-        with shown(progress) as tell:
-            return answered(self.database, priced, key=key, purpose=purpose, tell=tell)
+        def aimed(wanted: Mapping[str, float]) -> Choice:
+            tables = {_called(names): names for names in self.tables()}
+            return self.aimed({tables[name]: one for name, one in wanted.items()}).choice()
 
-    @counted
-    def advise(self, **options: Unpack[AdviceOptions]) -> Advice:
-        """Say what all tables together tell about a person, and what else could be had. Free.
+        return replace(Question.choice(self), aimed=aimed)
 
-        The options are those of `Question.advise`. `error` is the largest that a cell of any table may have,
-        or by the names that the advice shows: `{"age x sex": 20}`. Noise is divided for it as `within` does.
-        """
-        from sfumato.advise.advice import advise
-        from sfumato.session.choices import choice_of_marginals
-
-        return advise(choice_of_marginals(self), **options)
-
-    @counted
-    def price(self) -> Price:
-        """Return what the tables would cost, against what is left of the budget. Free."""
-        priced = self.priced()
-        errors = [
-            (" x ".join(names) or "total", f"±{width:.4g} (95%)")
-            for names, width in priced.half_widths().items()
-        ]
-        return price_against(self.database, priced, errors)
-
-    @counted
-    def _repr_html_(self) -> str:
-        columns = [column.name for column in self.workload.columns]
-        try:
-            errors = self.priced().half_widths()
-        except SfumatoError:
-            return f"<pre>{escape(repr(self))}</pre>"
-        head = f"{len(errors):,} tables, {self.cells:,} cells, not asked yet"
-        return html_of(head, columns, errors, error_lines(errors), ["nothing is spent until .release()"])
-
-    @counted
-    def __repr__(self) -> str:
-        number = len(self.workload.weights)
-        tables = f"{number:,} table{'s' * (number != 1)}, {self.cells:,} cells"
+    def _lines(self) -> list[str]:
         if self.epsilon is None:
-            return f"<{tables}: give epsilon to see their price, or release(error=..)>"
-        try:
-            lines = error_lines(self.priced().half_widths())
-        except SfumatoError as refusal:  # showing something must not fail
-            return f"tables that will be refused:\n{refusal}"
-        head = f"{tables}, not asked yet: epsilon = {float(self.epsilon):g}"
-        return "\n".join([head, *lines, "nothing is spent until .release()"])
+            return [f"<{self._size}: give epsilon to see their price, or release(error=..)>"]
+        head = f"{self.title}: epsilon = {float(self.epsilon):g}"
+        blocks = error_blocks(head, self.priced().half_widths())
+        return [*(block.text() for block in blocks), _UNSPENT]
+
+    def _html(self) -> str:
+        errors = self.priced().half_widths()
+        columns = [column.name for column in self.workload.columns]
+        return fragment(
+            *error_blocks(self.title, errors), Notes((_UNSPENT,)), *error_figures(columns, errors)
+        )
 
 
 @counted
@@ -349,6 +323,10 @@ def _chosen(columns: Tables, ways: int | Sequence[int] | None) -> tuple[list[str
 
 
 _MOST_TABLES = 20_000
+
+
+def _called(table: Sequence[str]) -> str:
+    return " x ".join(table) or "total"
 
 
 def _subset(given: Any, names: Sequence[str], tables: Sequence[Subset], place: str) -> Subset:

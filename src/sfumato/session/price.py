@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from html import escape
 from typing import TYPE_CHECKING, Any
 
-from sfumato.aggregates.answer import Forecast
-from sfumato.analysis.forecast import forecasts
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Balance, GrantBalance, Owner
 from sfumato.ledger.charges import Charge
 from sfumato.pipeline import Priced, admit, parts_charged
-from sfumato.plan.outline import labels
-from sfumato.session.counting import counted
-from sfumato.session.explanation import levels
 
 if TYPE_CHECKING:
     from sfumato.session.database import Database
-    from sfumato.session.question import Question
 
-__all__ = [
-    "ON_LIMITS", "Price", "charge_of", "error_of", "fits", "price_against", "price_of", "price_together",
-    "shortage",
-]  # fmt: skip
+__all__ = ["Price", "charge_of", "fits", "price_together", "shortage"]
 
-ON_LIMITS = "depends on limits that are found first"
+_COLUMNS = ("question", "column", "error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Price:
-    """What a question would cost: `share` of the whole budget; `times` it could still be asked."""
+    """What a question would cost: `share` of the whole budget; `times` it could still be asked.
+
+    `errors` are pairs of a column and its error; of a workload the question comes first. `head` is said
+    before the errors, the share of the budget unless a kind of question has its own words, and `foot` after
+    them. `facts` are the numbers of its record, where a kind has its own.
+    """
 
     epsilon: Fraction
     keys_delta: Fraction
@@ -39,75 +36,78 @@ class Price:
     keys_units: int
     share: float
     times: int
-    errors: tuple[tuple[str, str], ...] = ()
+    errors: tuple[tuple[str, ...], ...] = ()
     notes: tuple[str, ...] = ()
     refusal: BudgetExceeded | None = None
+    head: tuple[str, ...] = ()
+    foot: tuple[str, ...] = ("nothing was spent",)
+    facts: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
         """Return the price as text."""
+        first, *rest = self._said()
+        return [first, *(f"  {line}" for line in (*rest, *self._errors(), *self._remarks())), *self.foot]
+
+    def html(self) -> str:
+        """Return the price as HTML: a table of errors, and what is said around it."""
+        first, *rest = (escape(line) for line in self._said())
+        width = max(map(len, self.errors), default=0)
+        rows = [f"<tr>{_cells(one, 'td')}</tr>" for one in self.errors]
+        head = f"<thead><tr>{_cells(_COLUMNS[-width:], 'th')}</tr></thead>"
+        table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>" if rows else ""
+        after = (*rest, *map(escape, (*self._remarks(), *self.foot)))
+        return f"<div>{first}</div>{table}{''.join(f'<div><small>{line}</small></div>' for line in after)}"
+
+    def _said(self) -> tuple[str, ...]:
+        if self.head:
+            return self.head
         if not self.epsilon:
-            return [*(self.notes or ("this is about public tables alone: free",)), "nothing was spent"]
+            return self.notes or ("this is about public tables alone: free",)
         left = f"{self.times} more like it fit" if self.times else "it does not fit in what is left"
-        return [
-            f"epsilon {float(self.epsilon):.4g}: {self.share:.2%} of the budget; {left}",
-            *(f"  {name}: {error}" for name, error in self.errors),
-            *(f"  {note}" for note in self.notes),
-            "nothing was spent",
-        ]
+        return (f"epsilon {float(self.epsilon):.4g}: {self.share:.2%} of the budget; {left}",)
+
+    def _remarks(self) -> tuple[str, ...]:
+        return self.notes if self.epsilon else ()
+
+    def _errors(self) -> Iterator[str]:
+        """Yield a line for each error: questions, where there are several, are aligned."""
+        width = max((len(one[0]) for one in self.errors), default=0)
+        for *question, column, error in self.errors:
+            named = "".join(f"{name.ljust(width)}  " for name in question)
+            yield f"{named}{column}: {error}"
 
     def record(self) -> dict[str, Any]:
         """Return the price as plain data."""
-        return {
+        several = any(len(one) == len(_COLUMNS) for one in self.errors)
+        named = [dict(zip(_COLUMNS, one, strict=False)) for one in self.errors]
+        found = {
             "epsilon": float(self.epsilon),
             "keys_delta": float(self.keys_delta),
             "share_of_budget": self.share,
             "times": self.times,
-            "errors": dict(self.errors),
+            "errors": named if several else {one[0]: one[-1] for one in self.errors},
             "notes": list(self.notes),
         }
+        return found if self.facts is None else {**self.facts, "errors": found["errors"]}
 
 
-@counted
-def price_of(question: Question, *, size: float | None = None) -> Price:
-    """Price a question against what is left; refuse what the policy forbids. `size`: rows of a group."""
-    database = question.database
-    if question.free or question.only_free:
-        free = Fraction(0)
-        said = () if question.free else (question.said_free(),)
-        return Price(epsilon=free, keys_delta=free, units=0, keys_units=0, share=0.0, times=1, notes=said)
-    priced = question.priced()
-    limits = priced.limits
-    errors, shown = [], question.names()
-    asked = zip(priced.request.queries, priced.boundings, priced.costs, strict=True)
-    for place, (named, bounding, cost) in enumerate(asked):
-        names = {**labels(named.query), **shown}
-        for one in forecasts(bounding, cost, size=size):
-            on_limits = limits is not None and limits.decide(place, one.name)
-            errors.append((names[one.name], error_of(one, size=size, on_limits=on_limits)))
-    notes = (*levels(question, priced), *question.request.query_notes)
-    return price_against(database, priced, errors, notes)
-
-
-def price_against(
-    database: Database,
-    priced: Priced,
-    errors: Iterable[tuple[str, str]],
-    notes: Iterable[str] = (),
-) -> Price:
-    """Return the price of what can be paid for, against what is left; refuse what the policy forbids."""
-    return price_together(database, (priced,), errors, notes)
+def _cells(texts: Iterable[str], tag: str) -> str:
+    return "".join(f'<{tag} style="text-align:left">{escape(text)}</{tag}>' for text in texts)
 
 
 def price_together(
     database: Database,
     several: Sequence[Priced],
-    errors: Iterable[tuple[str, str]] = (),
+    errors: Iterable[tuple[str, ...]] = (),
     notes: Iterable[str] = (),
 ) -> Price:
-    """Return the price of several things of the same rows that are charged for one after another."""
+    """Return the price of several things of the same rows that are charged for one after another.
+
+    It is against what is left of the budget; what the policy forbids is refused.
+    """
     charges = [charge_of(database, one) for one in several]
     charge, grant = charges[0]
     charge = replace(
@@ -168,16 +168,3 @@ def shortage(balance: Balance, charge: Charge, grant: GrantBalance | None = None
     """Return the refusal that a charge would meet now, None if it fits."""
     refusal = balance.shortage(charge, balance.totals.charged(charge))
     return refusal if refusal is not None or grant is None else grant.shortage(charge)
-
-
-def error_of(one: Forecast, *, size: float | None = None, on_limits: bool = False) -> str:
-    """Return the error that is expected, as text; `size` is what the forecast took for that of a group."""
-    if on_limits:
-        return ON_LIMITS
-    if one.error is None:
-        return "depends on the group's size"
-    if one.falls_short:
-        return f"at most {one.error:.4g} {one.falls_short} (95%)"
-    if one.in_ranks:
-        return f"±{one.error:.4g} rows in rank (95%)" if size is None else f"±{one.error:.2%} of ranks (95%)"
-    return f"±{one.error:.4g} (95%)"

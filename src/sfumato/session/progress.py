@@ -14,7 +14,7 @@ from typing import TextIO
 
 from sfumato.errors import InvalidArgument
 
-__all__ = ["Progress", "shown"]
+__all__ = ["Progress", "not_charged_yet", "shown"]
 
 Progress = bool | Callable[[str], object] | None
 """True: a line on standard error; a function is called with each step; None: a line, if somebody looks."""
@@ -38,6 +38,15 @@ def shown(progress: object) -> Iterator[Callable[[str], object]]:
         raise InvalidArgument(
             "progress is True, False or a function of a text", place="progress", hints=(hint,)
         )
+
+
+@contextmanager
+def not_charged_yet() -> Iterator[None]:
+    """Let Ctrl-C say that nothing was charged."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("interrupted: nothing was charged") from None
 
 
 def _silent(step: str) -> None:

@@ -1,302 +1,262 @@
-"""The question: what was asked, with its price and its error; nothing is spent until `release`."""
+"""The question: whatever can be asked, with its price and its errors; nothing is spent until `release`."""
 
 from __future__ import annotations
 
-import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Unpack
+from html import escape
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, Unpack
 
-from sfumato.analysis.forecast import cheapest, forecasts
-from sfumato.analysis.loss_measurement import main_part
+from sfumato.analysis.expected_error import ExpectedError
 from sfumato.core.arguments import Number, budget_quantity
-from sfumato.errors import InvalidArgument, QueryRefused, SfumatoError
-from sfumato.pipeline import PricedQuery, answer_public, plan
-from sfumato.plan.options import QuestionOptions
-from sfumato.plan.outline import labels
-from sfumato.plan.request import Request
-from sfumato.release import Release
-from sfumato.release.lineage import shown_columns
-from sfumato.session.answers import answered, not_charged_yet
+from sfumato.errors import SfumatoError
+from sfumato.pipeline import Priced, PricedAnswer, Tell, answer
 from sfumato.session.counting import counted
-from sfumato.session.explanation import levels
-from sfumato.session.price import ON_LIMITS, Price, error_of, price_of
-from sfumato.session.progress import Progress, shown
+from sfumato.session.price import Price, price_together
+from sfumato.session.price_memory import PriceMemory
+from sfumato.session.progress import Progress, not_charged_yet, shown
 
 if TYPE_CHECKING:
     from sfumato.advise.advice import Advice, AdviceOptions
+    from sfumato.advise.choice import Choice
     from sfumato.session.database import Database
-    from sfumato.session.free_answers import FreeAnswer
 
-__all__ = ["Asked", "Question"]
+__all__ = ["Question"]
 
-_WORD = re.compile(r"\w+")
+_Priced = TypeVar("_Priced", bound=Priced)
+_Answer = TypeVar("_Answer")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A question with its price tag; nothing is spent until `release`.
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Question(ABC, Generic[_Priced, _Answer]):
+    """Whatever can be asked: it shows its price and its errors, free, and only `release` spends.
 
-    >>> import pyarrow as pa
-    >>> import sfumato as sf
-    >>> people = pa.table({"person": range(900)})
-    >>> db = sf.connect(people, name="people", unit="person", max_rows=1, budget=sf.Budget(epsilon=3))
-    >>> question = db.sql("SELECT COUNT(*) AS n FROM people", epsilon=1)  # free: shows price and error
-    >>> question.epsilon, db.balance.spent_units
-    (Fraction(1, 1), 0)
+    A kind of question says how it is planned, what it is called, and how far off its answers are. Its data
+    class is made with `repr=False`, for all kinds are shown as this one is.
+
+    A price follows from what is asked, its epsilon, the declarations, the budget and the engine, which do not
+    change, and from what public tables hold: their groups, and how many rows of them are alike. So the price
+    is remembered for each epsilon, and, where the database has a public table, for the version of the data
+    that it was made for. Where no version is told, nothing is remembered. What is left of the budget and
+    which answers are kept is looked up each time.
     """
 
     database: Database
-    request: Request
-    epsilon: Fraction | None
+    epsilon: Fraction | None = None
     purpose: str | None = None
-    only_free: bool = False  # it is answered from old releases, or refused
+    _prices: PriceMemory[_Priced] = field(default_factory=PriceMemory, init=False, compare=False)
+
+    refused_as: ClassVar[str] = "question"
+    """What a question that cannot be asked is called where it is shown."""
+    slow_to_price: ClassVar[bool] = False
+    """Whether pricing is told as a step of its own."""
+
+    # -- what each kind says of itself --------------------------------------------------------
+
+    @abstractmethod
+    def _plan(self, epsilon: Fraction | None) -> _Priced:
+        """Return the noise and the cost at an epsilon; refuse what cannot be asked."""
 
     @property
-    def free(self) -> bool:
-        """Whether it is about public tables alone: it needs no epsilon, and nothing is charged."""
-        return not self.request.queries
+    @abstractmethod
+    def called(self) -> str:
+        """What advice calls it, such as "the question"."""
+
+    @property
+    def title(self) -> str:
+        """The line above its price."""
+        return f"{self.called}, not asked yet"
+
+    def _expected(self, priced: _Priced, size: float | None) -> tuple[ExpectedError, ...]:
+        """Return how far off answers will be, in groups of `size` rows."""
+        return ()
+
+    def _notes(self, priced: _Priced) -> tuple[str, ...]:
+        """Return what else its price says."""
+        return ()
+
+    def _answered(self, priced: _Priced, *, key: str | None, purpose: str | None, tell: Tell) -> _Answer:
+        """Charge, and answer in one look, for the analyst that the database was opened for."""
+        assert isinstance(priced, PricedAnswer), "a kind of several looks has its own way to answer"
+        database = self.database
+        found: _Answer = answer(
+            priced,
+            catalog=database.catalog,
+            ledger=database.ledger,
+            backend=database.backend,
+            idempotency_key=key,
+            analyst=database.analyst,
+            purpose=purpose,
+            tell=tell,
+        )
+        return found
+
+    def _unpaid(self) -> _Answer | None:
+        """Return the answer, if it costs nothing."""
+        return None
+
+    # -- the price ----------------------------------------------------------------------------
 
     @counted
-    def priced(self, epsilon: Number | None = None) -> PricedQuery:
+    def priced(self, epsilon: Number | None = None) -> _Priced:
         """Return what one unit can change, the noise that takes, and the cost. Free."""
         chosen = self.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
+        return self._prices.found(chosen, self._public_state(), lambda: self._plan(chosen))
+
+    def _public_state(self) -> str | None:
+        """Return what tells when public tables changed; None: it cannot be told."""
         database = self.database
-        return plan(
-            self.request,
-            catalog=database.catalog,
-            budget=database.terms,
-            epsilon=chosen,
-            backend=database.backend,
-        )
+        if all(table.private for table in database.catalog.tables):
+            return ""
+        with suppress(SfumatoError):  # pricing says in its own words what is gone
+            return database.backend.data_version()
+        return None
 
     @counted
     def price(self, *, size: float | None = None) -> Price:
-        """Return what it would cost, against what is left of the budget. Free; `size` is that of a group."""
-        return price_of(self, size=size)
+        """Return what it would cost and how far off it would be, against what is left of the budget. Free.
+
+        `size` is how many rows a group has, where errors depend on it. What the policy forbids is refused.
+        """
+        priced = self.priced()
+        errors = [(one.name, one.said) for one in self._expected(priced, size)]
+        return price_together(self.database, (priced,), errors, self._notes(priced))
 
     @counted
-    def from_releases(self) -> FreeAnswer | None:
-        """Return the answer that kept releases determine, with its errors, None if they do not. Free."""
-        from sfumato.session.free_answers import free_answer
-
-        return free_answer(self)
+    def errors(self, *, size: float | None = None) -> tuple[ExpectedError, ...]:
+        """Return the largest error of each column, each with its name. Free."""
+        return self._expected(self.priced(), size)
 
     @counted
-    def losses(self, *, epsilon: Number | None = None) -> Question:
-        """Ask what clamping and capping take from this question: another question, with its own price."""
-        from sfumato.analysis.clipping_bias import losses_request
+    def within(self, error: Number | Mapping[Any, Any], *, size: float | None = None) -> Self:
+        """Return this question at about the smallest epsilon whose 95% error is no larger. Free."""
+        from sfumato.advise.limits import cheapest_epsilon
 
-        database = self.database
-        request = losses_request(self.request, database.catalog, database.backend)
-        return database.ask(request, epsilon=epsilon, purpose=self.purpose)
+        return replace(self, epsilon=cheapest_epsilon(self.choice(size=size), error))
 
-    @counted
-    def explain(self, *, size: float | None = None) -> str:
-        """Explain the plan, the noise, the cost, and the error at half, the same and double epsilon. Free."""
-        from sfumato.session.explanation import explanation
+    def choice(self, *, size: float | None = None) -> Choice:
+        """Return the choice of its epsilon, which advice is about: what each epsilon would mean. Free."""
+        from sfumato.advise.choice import YEARLY, Choice, Outcome
 
-        return explanation(self, size=size)
+        def at(epsilon: Fraction) -> Outcome:
+            priced = self.priced(epsilon)
+            return Outcome(
+                epsilon=epsilon,
+                source=priced.event,
+                keys_delta=priced.keys_delta,
+                errors=self._expected(priced, size),
+            )
+
+        terms = self.database.terms
+        return Choice(
+            name=self.called,
+            epsilon=terms.epsilon if self.epsilon is None else self.epsilon,
+            delta=terms.delta,
+            at=at,
+            year=YEARLY,
+            whole=terms.epsilon,
+        )
 
     @counted
     def advise(self, *, size: float | None = None, **options: Unpack[AdviceOptions]) -> Advice:
-        """Say what this question tells about a person at its epsilon, and what else could be had. Free.
+        """Say what the answer tells about a person at its epsilon, and what else could be had. Free.
 
         `size` is how many rows a group has, from public knowledge. The options are those of
         `sfumato.advise.advise`: `people`, `family`, `prior`, and what should hold: `advantage`, `posterior`,
-        `harm`, `error`.
+        `harm`, `error`. `error` is the largest that any column may have, or by the names that the advice
+        shows.
         """
         from sfumato.advise.advice import advise
-        from sfumato.session.choices import choice_of_question
 
-        return advise(choice_of_question(self, size=size), **options)
+        return advise(self.choice(size=size), **options)
+
+    @counted
+    def explain(self, *, size: float | None = None) -> str:
+        """Explain the cost, and the error at half, the same and double epsilon. Free."""
+        from sfumato.session.explanation import cost_explained
+
+        return cost_explained(self, size=size)
+
+    # -- spending -----------------------------------------------------------------------------
 
     def release(
         self,
         *,
-        error: Number | Mapping[str, float] | None = None,
+        error: Number | Mapping[Any, Any] | None = None,
         size: float | None = None,
         key: str | None = None,
         purpose: str | None = None,
         progress: Progress = None,
-    ) -> Release:
-        """Spend: charge the budget, compute, add noise, and return the answer with its intervals.
+    ) -> _Answer:
+        """Spend: charge the budget, compute, add noise, and return the answer with its errors.
 
         With `error`, epsilon is the smallest at which the 95% error is no larger; for averages and
         other ratios it needs the `size` of a group. With a `key`, the same request asked again
-        returns the stored release, free. The `purpose`, or the one that was asked with, is kept with the
+        returns the stored answer, free. The `purpose`, or the one that was asked with, is kept with the
         charge for the owner of the ledger.
 
         `progress` shows the steps of a question that takes long: True on standard error, a function is called
         with each of them, and by default they are shown at a prompt and in a notebook. Ctrl-C is a
         `KeyboardInterrupt` that says whether the question was charged.
         """
-        with not_charged_yet():
-            if self.free:
-                return answer_public(self.request, backend=self.database.backend)
-            if self.only_free:
-                return self._determined().release
-            priced = (self if error is None else self.within(error, size=size)).priced()
-        purpose = self.purpose if purpose is None else purpose
         with shown(progress) as tell:
-            return answered(self.database, priced, key=key, purpose=purpose, tell=tell)
-
-    def _determined(self) -> FreeAnswer:
-        if (found := self.from_releases()) is None:
-            raise QueryRefused(
-                "no release that is kept determines the answer to this question",
-                code="SF409",
-                text=self.request.text,
-                hints=(
-                    "a table of declared groups determines sums of its cells, for the same data and caps",
-                    "ask without free=True, with an epsilon",
-                ),
-            )
-        return found
+            with not_charged_yet():
+                if (unpaid := self._unpaid()) is not None:
+                    return unpaid
+                if self.slow_to_price:
+                    tell("pricing")
+                asked = self if error is None else self.within(error, size=size)
+                priced = asked.priced()
+            why = self.purpose if purpose is None else purpose
+            return asked._answered(priced, key=key, purpose=why, tell=tell)
 
     async def release_async(
         self,
         *,
-        error: Number | Mapping[str, float] | None = None,
+        error: Number | Mapping[Any, Any] | None = None,
         size: float | None = None,
         key: str | None = None,
         purpose: str | None = None,
         progress: Progress = None,
-    ) -> Release:
+    ) -> _Answer:
         """Spend as `release` does, in a thread, while other tasks go on: `await question.release_async()`.
 
-        Whoever stops waiting does not stop the question: it is charged and answered, and its answer is in
+        A task that stops waiting does not stop the question: it is charged and answered, and its answer is in
         the ledger, to be had again under its `key`.
         """
-        import asyncio  # takes a while, and few wait like this
+        import asyncio  # takes a while to import, and few programs wait like this
 
         return await asyncio.to_thread(
             self.release, error=error, size=size, key=key, purpose=purpose, progress=progress
         )
 
-    @counted
-    def within(self, error: Number | Mapping[str, float], *, size: float | None = None) -> Question:
-        """Return this question at about the smallest epsilon whose 95% error is no larger. Free."""
-        budget = self.database.terms
-        try:
-            priced = self.priced(budget.epsilon)
-            if priced.limits is not None:
-                hint = "give bounds, max_groups and max_rows, or declare them"
-                raise InvalidArgument(f"the error {ON_LIMITS}", place="error", hints=(hint,))
-            epsilon = cheapest(
-                priced.boundings,
-                budget,
-                error=self._inner_names(error) if isinstance(error, Mapping) else error,
-                size=size,
-                options=self.request.options,
-                own=[named.options for named in self.request.queries],
-                whole=main_part(priced.losses),
-            )
-        except InvalidArgument as refusal:  # in the names of the question
-            message = self.in_its_names(refusal.message)
-            raise InvalidArgument(message, place=refusal.place, hints=refusal.hints) from None
-        return replace(self, epsilon=epsilon)
+    # -- how it is shown ----------------------------------------------------------------------
+
+    def _lines(self) -> list[str]:
+        """Return what is shown of it."""
+        return [self.title, *self.price().lines()]
+
+    def _html(self) -> str:
+        """Return what is shown of it in a notebook."""
+        return _as_text(repr(self))
 
     @counted
     def __repr__(self) -> str:
-        if self.free:
-            return "<question about public tables alone: .release() answers it, free>"
         try:
-            if self.only_free:
-                return f"question: {self.said_free()}"
-            if self.epsilon is None:
-                tag = "<question: give epsilon to see its price, or release(error=..)>"
-            else:
-                tag = self._price_tag(self.epsilon)
+            return "\n".join(self._lines())
         except SfumatoError as refusal:  # showing something must not fail
-            return f"question that will be refused:\n{refusal}"
-        with suppress(SfumatoError):  # nor does a price depend on what was released
-            found = self.from_releases()
-            return tag if found is None else f"{tag}\nfree=True: {self._said(found)}"
-        return tag
+            return f"{self.refused_as} that will be refused:\n{refusal}"
 
-    def said_free(self) -> str:
-        """Return from which releases the answer follows, and how far off it is; refuse if from none."""
-        return self._said(self._determined())
-
-    def _said(self, found: FreeAnswer) -> str:
-        names = {name: label for one in self.request.queries for name, label in labels(one.query).items()}
-        shown = {**names, **self.names()}
-        errors = ", ".join(f"{shown[one.name]} {error_of(one)}" for one in found.errors)
-        return f"it follows from {found.source}, without a charge: {errors}"
-
-    def _price_tag(self, epsilon: Fraction) -> str:
-        from sfumato.analysis.alternatives import alternative
-
-        priced = self.priced()
-        lines = [f"question, not asked yet: epsilon = {float(epsilon):g}"]
-        shown = set(shown_columns(self.request).values())
-        rows = zip(priced.request.queries, priced.boundings, priced.costs, strict=True)
-        for place, (named, bounding, cost) in enumerate(rows):
-            asked = labels(named.query)
-            if bounding.consistency is not None:
-                continue
-            for one in forecasts(bounding, cost):
-                limits = priced.limits is not None and priced.limits.decide(place, one.name)
-                error = error_of(one, on_limits=limits)
-                lines.append(f"  {one.name if one.name in shown else asked[one.name]}: {error}")
-            budget, noise = self.database.terms, self.request.options.noise
-            if (other := alternative(bounding, cost, budget, noise=noise)) is not None:
-                lines.append(f"  {other}")
-        lines += [f"  {note}" for note in (*levels(self, priced), *self.request.query_notes)]
-        lines.append("nothing is spent until .release()")
-        return self.in_its_names("\n".join(lines))
-
-    def in_its_names(self, text: str) -> str:
-        """Call noisy columns in a text what the question calls them."""
-        names = self.names()
-        words = {column: name for column, name in names.items() if _WORD.fullmatch(column)}
-        for column in (one for one in names if one not in words):
-            text = re.sub(rf"\b{re.escape(column)}\b", names[column].replace("\\", r"\\"), text)
-        return _WORD.sub(lambda word: words.get(word[0], word[0]), text)
-
-    def names(self) -> dict[str, str]:
-        """Return what the question calls noisy columns, where it shows them as they are."""
-        return {column: name for name, column in shown_columns(self.request).items()}
-
-    def _inner_names(self, named: Mapping[str, float]) -> dict[str, float]:
-        return {shown_columns(self.request).get(name, name): value for name, value in named.items()}
+    @counted
+    def _repr_html_(self) -> str:
+        try:
+            return self._html()
+        except SfumatoError:  # the text says why
+            return _as_text(repr(self))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A question from Python calls, without a price: give it an epsilon, or the error you can live with."""
-
-    database: Database
-    request: Request
-
-    def ask(
-        self,
-        *,
-        epsilon: Number | None = None,
-        purpose: str | None = None,
-        free: bool = False,
-        **options: Unpack[QuestionOptions],
-    ) -> Question:
-        """Return the question with its price. Free; takes what `Database.sql` takes."""
-        return self.database.ask(self.request, epsilon=epsilon, purpose=purpose, free=free, **options)
-
-    def release(
-        self,
-        *,
-        epsilon: Number | None = None,
-        error: Number | Mapping[str, float] | None = None,
-        size: float | None = None,
-        key: str | None = None,
-        purpose: str | None = None,
-        progress: Progress = None,
-        **options: Unpack[QuestionOptions],
-    ) -> Release:
-        """Spend at once: what `ask(epsilon=..).release(..)` does."""
-        asked = self.ask(epsilon=epsilon, **options)
-        return asked.release(error=error, size=size, key=key, purpose=purpose, progress=progress)
-
-    def __repr__(self) -> str:
-        return "<question: .ask(epsilon=0.5) shows its price, .release(epsilon=0.5) spends>"
+def _as_text(text: str) -> str:
+    return f"<pre>{escape(text)}</pre>"

@@ -8,31 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from sfumato.errors import BudgetExceeded
+from sfumato.session.price import Price
 
-__all__ = ["Door", "PriceTag", "Spendable", "spend"]
+__all__ = ["Door", "Spendable", "spend"]
 
 _Answer_co = TypeVar("_Answer_co", covariant=True)
 _Answer = TypeVar("_Answer")
 
 
-class PriceTag(Protocol):
-    """What a question would cost, as a door shows it; `refusal` says that the budget does not cover it."""
-
-    @property
-    def refusal(self) -> BudgetExceeded | None: ...
-
-    def lines(self) -> list[str]: ...
-
-    def record(self) -> dict[str, Any]: ...
-
-
 class Spendable(Protocol[_Answer_co]):
     """A question that can be paid for."""
 
-    def price(self) -> PriceTag: ...
+    def price(self) -> Price: ...
 
     def release(
         self, *, key: str | None, purpose: str | None, progress: Callable[[str], object]
@@ -42,7 +31,7 @@ class Spendable(Protocol[_Answer_co]):
 class Door(Protocol):
     """Where a question comes from: it shows what is not paid now, and the steps of what is."""
 
-    def quote(self, price: PriceTag) -> None:
+    def quote(self, price: Price) -> None:
         """Show a price that is not going to be paid now."""
 
     def working(self) -> AbstractContextManager[Callable[[str], object]]:
@@ -53,8 +42,8 @@ def spend(
     question: Spendable[_Answer],
     door: Door,
     *,
-    price: Callable[[], PriceTag] | None = None,
-    agree: Callable[[PriceTag], None] | None = None,
+    price: Callable[[], Price] | None = None,
+    agree: Callable[[Price], None] | None = None,
     dry_run: bool = False,
     key: str | None = None,
     purpose: str | None = None,

@@ -5,24 +5,30 @@ from __future__ import annotations
 import datetime
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
+from sfumato.analysis.expected_error import ExpectedError
+from sfumato.analysis.forecast import forecasts, worst_of
 from sfumato.continual.advancing import advance, key_of
 from sfumato.continual.baseline import Baseline, baseline
 from sfumato.continual.participation import Participation
 from sfumato.continual.periods import Moment, Periods, moment
 from sfumato.continual.pricing import PricedStream, another_stream, plan_stream
 from sfumato.continual.row_rules import RowRules
+from sfumato.continual.series import period_deviations, total_deviations
 from sfumato.continual.stored_outputs import StoredOutputs
 from sfumato.continual.stream_release import StreamRelease
 from sfumato.core.arguments import Number
-from sfumato.errors import InvalidArgument, LedgerError, SfumatoError
+from sfumato.errors import InvalidArgument, LedgerError
 from sfumato.ledger import Entry, Owner
+from sfumato.pipeline import Tell
 from sfumato.session.counting import counted
-from sfumato.session.question import Asked, Question
+from sfumato.session.question import Question
+from sfumato.session.sql_question import Asked, SqlQuestion
 
 if TYPE_CHECKING:
-    from sfumato.advise.advice import Advice, AdviceOptions
+    from sfumato.advise.choice import Choice
     from sfumato.session.database import Database
 
 __all__ = ["Stream", "stream_of"]
@@ -31,8 +37,8 @@ _LONG = datetime.timedelta(days=100)
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Stream(Question[PricedStream, StreamRelease]):
     """A question that is answered period after period; nothing is spent until `start` or `advance`.
 
     >>> import datetime
@@ -51,21 +57,38 @@ class Stream:
     (3, True)
     """
 
-    database: Database
     name: str
-    question: Question
+    question: SqlQuestion  # of one period; its epsilon is that of the stream
     by: str
     periods: Periods
     participation: Participation
     rows: RowRules
-    purpose: str | None = None
 
-    @counted
-    def priced(self) -> PricedStream:
-        """Return what one person can change over the whole horizon, the noise that takes, the cost. Free."""
+    refused_as = "stream"
+
+    @property
+    def called(self) -> str:
+        """What advice calls it."""
+        every = f"{self.periods.every}s"
+        return f"the whole stream of {f'{every} without an end' if self.periods.design else self._many}"
+
+    @property
+    def title(self) -> str:
+        """The line above its price."""
+        design = self.periods.design
+        until = f", without an end, designed for {design}" if design else ""
+        return f"stream `{self.name}`: {self._many} from {self.periods.name(1)} on{until}"
+
+    @property
+    def _many(self) -> str:
+        every = f"{self.periods.every}s"
+        return every if self.periods.design else f"{self.periods.horizon} {every}"
+
+    def _plan(self, epsilon: Fraction | None) -> PricedStream:
+        """Return what one person can change over the whole horizon, the noise that takes, and the cost."""
         database = self.database
         stream = plan_stream(
-            self.question.priced(),
+            self.question.priced(epsilon),
             name=self.name,
             by=self.by,
             periods=self.periods,
@@ -78,22 +101,52 @@ class Stream:
         database.backend.check(stream.query(1))
         return stream
 
-    @counted
-    def advise(self, *, size: float | None = None, **options: Unpack[AdviceOptions]) -> Advice:
-        """Say what the whole stream tells about a person, and what else could be had. Free.
+    def _expected(self, priced: PricedStream, size: float | None) -> tuple[ExpectedError, ...]:
+        """Return the largest error of each column: among running totals, and among periods.
 
-        `size` is how many rows a group has in each period, for averages. The options are those of
-        `Question.advise`. `error` is the largest that any running total and any period may have over the
-        horizon, or by the names that the advice shows.
+        A group has `size` rows in each period. Noise is largest in the last of them. A total of fewer periods
+        has fewer rows, by which an average divides its noise, and that falls faster than noise grows: the
+        first total is the worst of an average. A stream without an end has no largest error; it is looked at
+        as far as it was designed for.
         """
-        from sfumato.advise.advice import advise
-        from sfumato.session.choices import choice_of_stream
+        many, every, found = self.periods.planned, self.periods.every, []
+        until = f" of the first {many:,} {every}s" if self.periods.design else ""
+        for what, find in (("running total", total_deviations), (every, period_deviations)):
+            noise = find(priced.factorisation, many)
+            rows = {
+                at: None if size is None else size * (at + 1 if what != every else 1) for at in (0, many - 1)
+            }
+            ends = (
+                forecasts(priced.bounding, priced.cost_of_sum(float(noise[at])), size=each)
+                for at, each in rows.items()
+            )
+            for one in worst_of(ends):
+                name = priced.names.get(one.name, one.name)
+                found.append(ExpectedError.of(one, f"{name}, worst {what}{until}", size=size))
+        return tuple(found)
 
-        return advise(choice_of_stream(self, size=size), **options)
+    def _notes(self, priced: PricedStream) -> tuple[str, ...]:
+        cap, every = self.participation, self.periods.every
+        often = len(cap.earliest(self.periods.horizon))
+        apart = f", {cap.apart} apart" if often > 1 and cap.apart > 1 else ""
+        shown = () if priced.rule is None else (f"groups are shown once {priced.shown_if}",)
+        return (f"one person counts in at most {often} {every}{'s' if often > 1 else ''}{apart}", *shown)
+
+    def choice(self, *, size: float | None = None) -> Choice:
+        """Return the choice of its epsilon, which is for all of its periods together. Free."""
+        return replace(Question.choice(self, size=size), year=())  # it is not asked again and again
+
+    def _answered(
+        self, priced: PricedStream, *, key: str | None, purpose: str | None, tell: Tell
+    ) -> StreamRelease:
+        if key is not None:
+            hint = "release() and advance() go on with it, and charge it once"
+            raise InvalidArgument("a stream goes by its name, and has no key", place="key", hints=(hint,))
+        return self._advanced(self._ended(None), purpose)
 
     def start(self) -> StreamRelease:
         """Spend: charge the whole horizon, unless that was done before."""
-        return self._advanced(0)
+        return self._advanced(0, self.purpose)
 
     def advance(self, now: Moment | None = None) -> StreamRelease:
         """Publish every period that is over and was not published, in order; return all that is published.
@@ -103,6 +156,10 @@ class Stream:
         machine unless it is given, and never later: what is published too early cannot be published again.
         Without it, a clock that is 100 days ahead of the stream is not believed.
         """
+        return self._advanced(self._ended(now), self.purpose)
+
+    def _ended(self, now: Moment | None) -> int:
+        """Return how many periods are over."""
         clock = moment(_clock(), "now")
         at = clock if now is None else moment(now, "now")
         if at > clock:
@@ -116,14 +173,14 @@ class Stream:
                 place="now",
                 hints=("if the clock is right, say so: now='2026-01-31', or --now 2026-01-31",),
             )
-        return self._advanced(until)
+        return until
 
     def _known_moment(self, entry: Entry) -> datetime.datetime:
         """Return a moment that is over: when the stream was charged, or its last published period ended."""
         charged = datetime.datetime.fromtimestamp(entry.at / 1000, datetime.UTC)
         return max(moment(charged, "now"), self.periods.end(entry.taken))
 
-    def _advanced(self, until: int) -> StreamRelease:
+    def _advanced(self, until: int, purpose: str | None) -> StreamRelease:
         database, stream = self.database, self.priced()
         try:
             advance(
@@ -133,7 +190,7 @@ class Stream:
                 ledger=database.ledger,
                 backend=database.backend,
                 analyst=database.analyst,
-                purpose=self.purpose,
+                purpose=purpose,
             )
         except LedgerError as refusal:
             if refusal.code != "SF606":
@@ -167,7 +224,7 @@ class Stream:
         return self._beside(self.priced())
 
     def _beside(self, stream: PricedStream) -> Baseline:
-        return baseline(stream, self.question.priced().costs[0], self.database.terms)
+        return baseline(stream, self.question.priced(self.epsilon).costs[0], self.database.terms)
 
     @property
     def _begins(self) -> str:
@@ -185,27 +242,19 @@ class Stream:
         entries = database.ledger.entries(database.unit)
         return next((one for one in entries if (one.key, one.analyst) == wanted), None)
 
-    @counted
-    def __repr__(self) -> str:
-        try:
-            stream, begun = self.priced(), self.begun
-        except SfumatoError as refusal:  # showing something must not fail
-            return f"stream that will be refused:\n{refusal}"
-        periods, every, cap = self.periods, self.periods.every, self.participation
-        often = len(cap.earliest(periods.horizon))
-        until = f", without an end, designed for {periods.design}" if periods.design else ""
-        many = "" if periods.design else f"{periods.horizon} "
-        apart = f", {cap.apart} apart" if often > 1 and cap.apart > 1 else ""
+    def _lines(self) -> list[str]:
+        stream, begun = self.priced(), self.begun
         beside = self._beside(stream)
         lines = (
-            f"stream `{self.name}`: {many}{every}s from {periods.name(1)} on{until}",
-            f"  epsilon {float(stream.epsilon):g} for all of them together",
-            f"  one person counts in at most {often} {every}{'s' if often > 1 else ''}{apart}",
-            *([] if stream.rule is None else [f"  groups are shown once {stream.shown_if}"]),
-            *(f"  {line}" for line in (*beside.lines(), beside.legend)),
-            "it has begun, and was charged" if begun else f"nothing is spent until it begins: {self._begins}",
+            f"epsilon {float(stream.epsilon):g} for all of them together",
+            *self._notes(stream),
+            *beside.lines(),
+            beside.legend,
         )
-        return "\n".join(lines)
+        spent = (
+            "it has begun, and was charged" if begun else f"nothing is spent until it begins: {self._begins}"
+        )
+        return [self.title, *(f"  {line}" for line in lines), spent]
 
 
 def _clock() -> datetime.datetime:
@@ -215,7 +264,7 @@ def _clock() -> datetime.datetime:
 @counted
 def stream_of(
     database: Database,
-    question: str | Asked | Question,
+    question: str | Asked | SqlQuestion,
     *,
     name: str,
     by: str,
@@ -241,7 +290,7 @@ def stream_of(
             asked = database.sql(question, epsilon=epsilon, noise="gaussian")
         case Asked():
             asked = question.ask(epsilon=epsilon, noise="gaussian")
-        case Question() if question.database is database:
+        case SqlQuestion() if question.database is database:
             request = question.request
             asked = database.ask(request, epsilon=epsilon or question.epsilon, noise="gaussian")
         case _:
@@ -252,8 +301,9 @@ def stream_of(
         raise InvalidArgument("this is about public tables alone", place="question", hints=(hint,))
     return Stream(
         database=database,
+        epsilon=asked.epsilon,
         name=name,
-        question=replace(asked, purpose=purpose),
+        question=replace(asked, epsilon=None),
         by=by,
         periods=_periods(every, moment(start, "start"), horizon, design),
         participation=participation or Participation(),

@@ -16,35 +16,34 @@ Caps on what one person contributes hold for each question, as if it were asked 
 
 from __future__ import annotations
 
-import html as _html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING
 
 from sfumato.aggregates.answer import Forecast
-from sfumato.analysis.batches import price_together
+from sfumato.analysis.batches import price_together as priced_parts
+from sfumato.analysis.expected_error import ExpectedError, error_of
 from sfumato.analysis.forecast import worst_forecasts
 from sfumato.analysis.invariants import NOT_PROTECTED
 from sfumato.analysis.loss_measurement import main_part, priced_losses
 from sfumato.core.arguments import Number, budget_quantity, positive
 from sfumato.core.rules import UNITS, PureRule
-from sfumato.errors import BudgetExceeded, InvalidArgument, SfumatoError
+from sfumato.errors import InvalidArgument
 from sfumato.pipeline import PricedQuery
 from sfumato.plan.outline import labels
 from sfumato.release.workload_release import WorkloadRelease
-from sfumato.session.answers import answered, not_charged_yet
 from sfumato.session.counting import counted
-from sfumato.session.price import charge_of, error_of, shortage
-from sfumato.session.progress import Progress, shown
-from sfumato.session.question import Asked, Question
+from sfumato.session.price import Price, price_together
+from sfumato.session.question import Question
+from sfumato.session.sql_question import Asked, SqlQuestion
 from sfumato.workloads.batch import PricedBatch, batch_event, plan_batch
 
 if TYPE_CHECKING:
-    from sfumato.advise.advice import Advice, AdviceOptions
+    from sfumato.advise.choice import Choice, Outcome
     from sfumato.session.database import Database
 
-__all__ = ["Target", "Workload", "WorkloadPrice", "workload_of"]
+__all__ = ["Target", "Workload", "workload_of"]
 
 Target = Number | Mapping[str, float]
 """The 95% error that a question may have: of each of its columns, or by their names."""
@@ -53,8 +52,8 @@ _ROUNDS = 8
 _CLOSE = Fraction(999, 1000)  # of what the epsilon of a workload allows is used, at least
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Workload(Question[PricedBatch, WorkloadRelease]):
     """Many questions that are answered together; nothing is spent until `release`.
 
     >>> import pyarrow as pa
@@ -66,32 +65,36 @@ class Workload:
     1
     """
 
-    database: Database
     names: tuple[str, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[SqlQuestion, ...]
     targets: Mapping[str, Target]
     size: float | None = None
-    epsilon: Fraction | None = None
-    purpose: str | None = None
 
-    @counted
-    def priced(self) -> PricedBatch:
-        """Return what is measured, with what noise, and what all of it costs. Free."""
+    refused_as = "workload"
+    slow_to_price = True
+
+    @property
+    def called(self) -> str:
+        """What advice calls it."""
+        return f"the workload of {len(self.names)} question{'' if len(self.names) == 1 else 's'}"
+
+    def _plan(self, epsilon: Fraction | None) -> PricedBatch:
+        """Return what is measured, with what noise, and what all of it costs."""
         found = {name: self._alone(name, one) for name, one in self._questions() if self._settled(name, one)}
         rest = [(name, one) for name, one in self._questions() if name not in found]
         if rest:
-            found |= self._divided(dict(rest), found)
+            found |= self._divided(dict(rest), found, epsilon)
         priced = self._together(found)
-        if not rest and self.epsilon is not None and priced.epsilon > self.epsilon:
+        if not rest and epsilon is not None and priced.epsilon > epsilon:
             raise InvalidArgument(
                 f"errors and epsilons of single questions need epsilon {float(priced.epsilon):.3g} together,"
-                f" above the {float(self.epsilon):g} of the workload",
+                f" above the {float(epsilon):g} of the workload",
                 place="epsilon",
                 hints=(f"the dearest are {self._dearest(found)}", "allow larger errors, or more epsilon"),
             )
         return priced
 
-    def _questions(self) -> list[tuple[str, Question]]:
+    def _questions(self) -> list[tuple[str, SqlQuestion]]:
         return list(zip(self.names, self.questions, strict=True))
 
     @property
@@ -99,13 +102,13 @@ class Workload:
         """Whether every question has an epsilon or an error of its own, so that nothing is left to divide."""
         return all(self._settled(name, one) for name, one in self._questions())
 
-    def _settled(self, name: str, question: Question) -> bool:
+    def _settled(self, name: str, question: SqlQuestion) -> bool:
         return name in self.targets or question.epsilon is not None
 
     def _together(self, found: Mapping[str, PricedQuery]) -> PricedBatch:
         return plan_batch(self.names, [found[name] for name in self.names], budget=self.database.terms)
 
-    def _alone(self, name: str, question: Question) -> PricedQuery:
+    def _alone(self, name: str, question: SqlQuestion) -> PricedQuery:
         """Return a question with the noise of its own epsilon, or the cheapest for its own error."""
         if name not in self.targets:
             return question.priced()
@@ -127,20 +130,20 @@ class Workload:
     # -- what the rest share ------------------------------------------------------------------
 
     def _divided(
-        self, rest: Mapping[str, Question], found: Mapping[str, PricedQuery]
+        self, rest: Mapping[str, SqlQuestion], found: Mapping[str, PricedQuery], epsilon: Fraction | None
     ) -> dict[str, PricedQuery]:
         """Return the other questions with shares of what is left of the workload's epsilon.
 
         The shares are in the best proportions (`analysis.batches`). Measurements that are shared make
         the whole cheaper than its parts, so all shares grow until the whole costs what it may.
         """
-        if self.epsilon is None:
+        if epsilon is None:
             raise InvalidArgument(
                 f"it is not said what `{next(iter(rest))}` may cost",
                 place="epsilon",
                 hints=("give the workload an epsilon for all such questions", "or this one an error"),
             )
-        rule, epsilon = self.database.terms.rule, self.epsilon
+        rule = self.database.terms.rule
         allowed = self.database.terms.allowance(epsilon)
         alone = {name: one.priced(epsilon) for name, one in rest.items()}
         spent = self._charge(found)
@@ -159,7 +162,7 @@ class Workload:
         best: dict[str, PricedQuery] = {}
         for _ in range(_ROUNDS):
             tried = {
-                name: self._at(one, min(Fraction(1), _short(part * Fraction(wishes[name]))))
+                name: self._at(one, epsilon, min(Fraction(1), _short(part * Fraction(wishes[name]))))
                 for name, one in alone.items()
             }
             cost = self._charge({**found, **tried})
@@ -170,18 +173,18 @@ class Workload:
             part *= (allowed - spent) / max(cost - spent, allowed / 10**6) * Fraction(9999, 10000)
         return best
 
-    def _at(self, priced: PricedQuery, part: Fraction) -> PricedQuery:
+    def _at(self, priced: PricedQuery, epsilon: Fraction, part: Fraction) -> PricedQuery:
         """Return a question with the noise for a part of what the workload's epsilon allows."""
         terms, options = self.database.terms, priced.request.options
-        costs = price_together(
+        costs = priced_parts(
             priced.boundings,
             terms,
-            epsilon=self.epsilon,
+            epsilon=epsilon,
             options=options,
             own=[named.options for named in priced.request.queries],
             whole=part * main_part(priced.losses),
         )
-        losses = priced_losses(priced.losses, terms, epsilon=self.epsilon, noise=options.noise, part=part)
+        losses = priced_losses(priced.losses, terms, epsilon=epsilon, noise=options.noise, part=part)
         return replace(priced, costs=costs, losses=losses)
 
     def _charge(self, found: Mapping[str, PricedQuery]) -> Fraction:
@@ -198,153 +201,87 @@ class Workload:
     # -- what it would cost, and spending it ------------------------------------------------------
 
     @counted
-    def forecasts(self, priced: PricedBatch) -> list[tuple[str, str, Forecast]]:
+    def forecasts(self, priced: PricedBatch, *, size: float | None = None) -> list[tuple[str, str, Forecast]]:
         """Return how far off each column of each question will be, with the names of both. Free."""
         uses = {use.place: use.cost(one.cost) for one in priced.shared for use in one.uses}
         places, found = iter(sorted(uses)), []
         for name, question, own in zip(self.names, self.questions, priced.questions, strict=True):
             for asked, bounding in zip(own.request.queries, own.boundings, strict=True):
                 columns = {**labels(asked.query), **question.names()}
-                expected = worst_forecasts(bounding, uses[next(places)], size=self.size)
+                expected = worst_forecasts(bounding, uses[next(places)], size=self._size(size))
                 found += [(name, columns[one.name], one) for one in expected]
         return found
 
-    @counted
-    def price(self) -> WorkloadPrice:
-        """Return the total cost, and the error of every column of every question. Free."""
-        return _price(self, self.priced())
+    def _size(self, size: float | None) -> float | None:
+        return self.size if size is None else size
+
+    def _expected(self, priced: PricedBatch, size: float | None) -> tuple[ExpectedError, ...]:
+        return tuple(
+            ExpectedError.of(one, f"{name}.{column}", size=self._size(size))
+            for name, column, one in self.forecasts(priced, size=size)
+        )
 
     @counted
-    def advise(self, **options: Unpack[AdviceOptions]) -> Advice:
-        """Say what all questions together tell about a person, and what else could be had. Free.
+    def price(self, *, size: float | None = None) -> Price:
+        """Return the total cost, and the error of every column of every question. Free.
 
-        The options are those of `Question.advise`. `error` is the largest that any column of any question may
-        have, or by the names that the advice shows: `{"ages.n": 20}`. Questions with an epsilon or an error
-        of their own keep it.
+        `size` is how many rows a group has, the one of the workload unless it is given.
         """
-        from sfumato.advise.advice import advise
-        from sfumato.session.choices import choice_of_workload
-
-        return advise(choice_of_workload(self), **options)
-
-    def release(
-        self, *, key: str | None = None, purpose: str | None = None, progress: Progress = None
-    ) -> WorkloadRelease:
-        """Spend: charge the budget once, measure, add noise, and return all answers.
-
-        `key`, `purpose` and `progress` are those of `Question.release`.
-        """
-        purpose = self.purpose if purpose is None else purpose
-        with shown(progress) as tell:
-            tell("pricing")
-            with not_charged_yet():
-                priced = self.priced()
-            return answered(self.database, priced, key=key, purpose=purpose, tell=tell)
-
-    @counted
-    def __repr__(self) -> str:
-        try:
-            return "\n".join(self.price().lines())
-        except SfumatoError as refusal:  # showing something must not fail
-            return f"workload that will be refused:\n{refusal}"
-
-    @counted
-    def _repr_html_(self) -> str:
-        try:
-            return self.price().html()
-        except SfumatoError as refusal:  # showing something must not fail
-            return f"<pre>workload that will be refused:\n{_html.escape(str(refusal))}</pre>"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class WorkloadPrice:
-    """What a workload would cost, and how far off each column of each question would be.
-
-    `share` is what is charged of the whole budget, `share_alone` what the same questions with the same
-    noise would be charged one by one.
-    """
-
-    epsilon: Fraction
-    delta: Fraction
-    share: float
-    share_alone: float
-    measured: int
-    asked: int
-    errors: tuple[tuple[str, str, str], ...]  # question, column, error
-    unprotected: tuple[str, ...] = ()  # what the owner's policy declares public
-    refusal: BudgetExceeded | None = None  # what is left does not cover it
-
-    def __repr__(self) -> str:
-        return "\n".join(self.lines())
-
-    def lines(self) -> list[str]:
-        """Return the price as text."""
-        width = max(len(name) for name, _, _ in self.errors)
-        errors = [f"  {name.ljust(width)}  {column}: {error}" for name, column, error in self.errors]
-        first, *rest, caps, last = self._said()
-        return [first, *(f"  {line}" for line in rest), *errors, caps, last]
-
-    def html(self) -> str:
-        """Return the price as HTML: a table of errors, and what is said around it."""
-        first, *rest, caps, last = (_html.escape(line) for line in self._said())
-        rows = [f"<tr>{_cells(one, 'td')}</tr>" for one in self.errors]
-        head = f"<thead><tr>{_cells(('question', 'column', 'error'), 'th')}</tr></thead>"
-        table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>"
-        around = "".join(f"<div><small>{line}</small></div>" for line in (*rest, caps, last))
-        return f"<div>{first}</div>{table}{around}"
-
-    def _said(self) -> list[str]:
-        return [
-            f"workload, not asked yet: epsilon {float(self.epsilon):.4g}, delta {float(self.delta):.3g}",
-            f"{self.share:.2%} of the budget; one by one {self.share_alone:.2%}",
-            f"{self.measured} sums are measured for {self.asked} that are asked for",
-            *(f"{NOT_PROTECTED}: {said}" for said in self.unprotected),
-            "caps on what one person contributes hold for each question by itself",
-            "nothing is spent until .release()",
+        priced, rule = self.priced(), self.database.terms.rule
+        errors = [
+            (name, column, error_of(one, size=self._size(size)))
+            for name, column, one in self.forecasts(priced, size=size)
         ]
+        found = price_together(self.database, (priced,), errors)
+        alone = sum(rule.charge(one.event) for one in priced.questions) / max(1, self.database.terms.limit)
+        measured = sum(len(one.cost.noises) for one in priced.shared)
+        asked = sum(len(cost.noises) for one in priced.questions for cost in one.costs)
+        delta, unprotected = priced.delta, priced.unprotected
+        return replace(
+            found,
+            head=(
+                f"workload, not asked yet: epsilon {float(found.epsilon):.4g}, delta {float(delta):.3g}",
+                f"{found.share:.2%} of the budget; one by one {alone:.2%}",
+                f"{measured} sums are measured for {asked} that are asked for",
+                *(f"{NOT_PROTECTED}: {said}" for said in unprotected),
+            ),
+            foot=(
+                "caps on what one person contributes hold for each question by itself",
+                "nothing is spent until .release()",
+            ),
+            facts={
+                "epsilon": float(found.epsilon),
+                "delta": float(delta),
+                "share_of_budget": found.share,
+                "share_one_by_one": alone,
+                "measured": measured,
+                "asked": asked,
+                "unprotected": list(unprotected),
+            },
+        )
 
-    def record(self) -> dict[str, Any]:
-        """Return the price as plain data."""
-        return {
-            "epsilon": float(self.epsilon),
-            "delta": float(self.delta),
-            "share_of_budget": self.share,
-            "share_one_by_one": self.share_alone,
-            "measured": self.measured,
-            "asked": self.asked,
-            "unprotected": list(self.unprotected),
-            "errors": [dict(zip(("question", "column", "error"), one, strict=True)) for one in self.errors],
-        }
+    def choice(self, *, size: float | None = None) -> Choice:
+        """Return the choice of its epsilon; questions with an epsilon or error of their own keep it. Free."""
+        choice = Question.choice(self, size=size)
+        if not self.settled:
+            return choice
 
+        def at(epsilon: Fraction) -> Outcome:
+            return replace(choice.at(epsilon), epsilon=self.priced(epsilon).epsilon)
 
-def _cells(texts: Sequence[str], tag: str) -> str:
-    return "".join(f'<{tag} style="text-align:left">{_html.escape(text)}</{tag}>' for text in texts)
+        return replace(choice, epsilon=self.priced().epsilon, at=at)
 
+    def _lines(self) -> list[str]:
+        return self.price().lines()
 
-def _price(workload: Workload, priced: PricedBatch) -> WorkloadPrice:
-    database = workload.database
-    charge, grant = charge_of(database, priced)
-    rule, limit = database.terms.rule, max(1, database.terms.limit)
-    return WorkloadPrice(
-        epsilon=priced.epsilon,
-        delta=priced.delta,
-        share=charge.units / limit,
-        share_alone=sum(rule.charge(one.event) for one in priced.questions) / limit,
-        measured=sum(len(one.cost.noises) for one in priced.shared),
-        asked=sum(len(cost.noises) for one in priced.questions for cost in one.costs),
-        errors=tuple(
-            (name, column, error_of(one, size=workload.size))
-            for name, column, one in workload.forecasts(priced)
-        ),
-        unprotected=priced.unprotected,
-        refusal=shortage(database.balance, charge, grant),
-    )
+    def _html(self) -> str:
+        return self.price().html()
 
 
 @counted
 def workload_of(
     database: Database,
-    questions: Mapping[str, str | Asked | Question] | Sequence[str | Asked | Question],
+    questions: Mapping[str, str | Asked | SqlQuestion] | Sequence[str | Asked | SqlQuestion],
     *,
     epsilon: Number | None,
     errors: Mapping[str, Target] | None,
@@ -382,7 +319,7 @@ def workload_of(
     )
 
 
-def _question(database: Database, name: object, given: object) -> Question:
+def _question(database: Database, name: object, given: object) -> SqlQuestion:
     if not isinstance(name, str) or not name or not name.isprintable():
         raise InvalidArgument("questions of a workload have names that are texts", place="workload")
     match given:
@@ -390,7 +327,7 @@ def _question(database: Database, name: object, given: object) -> Question:
             question = database.sql(given)
         case Asked():
             question = database.ask(given)
-        case Question() if given.database is database:
+        case SqlQuestion() if given.database is database:
             question = given
         case _:
             hint = "SQL, db.sql(..) or db.table(..).agg(..) of this database"

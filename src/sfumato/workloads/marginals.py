@@ -140,7 +140,7 @@ class PricedMarginals(PricedAnswer[Marginals]):
     basis: Basis
     parts: frozenset[str] | None = None
 
-    @property
+    @cached_property
     def plan(self) -> ResidualPlan:
         """The residuals that are measured."""
         return self.workload.plan
@@ -163,12 +163,12 @@ class PricedMarginals(PricedAnswer[Marginals]):
         """How many rows a unit of the counts' integers is."""
         return self.bounding.answers[0].weight
 
-    @property
+    @cached_property
     def noise(self) -> MarginalNoise:
         """The noise that tables will have."""
         return MarginalNoise(plan=self.plan, laws=self.laws, weight=float(self.weight))
 
-    @property
+    @cached_property
     def variances(self) -> FloatArray:
         """A bound of the variance of the noise on each integer of each residual, in rows; from 4 on exact."""
         return np.array([float(law.variance * self.weight**2) for law in self.laws])

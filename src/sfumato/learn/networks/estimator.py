@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, cast
-
-import numpy as np
 
 from sfumato.core.arguments import (
     Number,
@@ -16,19 +15,19 @@ from sfumato.core.arguments import (
     probability,
 )
 from sfumato.errors import InvalidArgument
-from sfumato.learn.base_estimator import Estimator, moderate
+from sfumato.learn.base_estimator import ClassifierEstimator
+from sfumato.learn.descent import moderate
 from sfumato.learn.features import declared_features, declared_label
+from sfumato.learn.fit_question import FitQuestion
 from sfumato.learn.networks.clipping import check_norms, sensitivity
 from sfumato.learn.networks.fitted import FittedNetwork
 from sfumato.learn.networks.modules import checked, multilayer, parameters, require_torch
 from sfumato.learn.networks.pricing import step_noise
 from sfumato.learn.networks.training import PricedNetwork, train
-from sfumato.learn.training import training_rows
-from sfumato.pipeline import refuse_huge
+from sfumato.learn.private_rows import training_rows
+from sfumato.pipeline import Tell, refuse_huge
 from sfumato.plan.builder import Frame
-from sfumato.session.answers import not_charged_yet
-from sfumato.session.price import Price, price_against
-from sfumato.session.progress import Progress, shown
+from sfumato.session.progress import Progress
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -38,7 +37,17 @@ __all__ = ["NeuralNetwork"]
 _LEAST = Fraction(1, 10**6)
 
 
-class NeuralNetwork(Estimator[FittedNetwork]):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class _NetworkFit(FitQuestion[FittedNetwork]):
+    """The fit of a network, which looks at the data in every step."""
+
+    def _answered(
+        self, priced: PricedNetwork, *, key: str | None, purpose: str | None, tell: Tell
+    ) -> FittedNetwork:
+        return train(priced, key=key, purpose=purpose, tell=tell)
+
+
+class NeuralNetwork(ClassifierEstimator[FittedNetwork]):
     """A classifier trained by noisy gradient descent on random samples of people (DP-SGD, with Adam).
 
     Each of `steps` samples every person with probability `sampling`, clips what each of them says to the norm
@@ -60,6 +69,8 @@ class NeuralNetwork(Estimator[FittedNetwork]):
     >>> network.predict({"age": [10, 90]}).tolist()
     [False, True]
     """
+
+    _asked_as = _NetworkFit
 
     def __init__(
         self,
@@ -147,11 +158,10 @@ class NeuralNetwork(Estimator[FittedNetwork]):
         check_norms(own, width)
         return own, hidden if self.module is None else None
 
-    def price(self, table: Frame[Any]) -> Price:
-        """Return what fitting would cost, against what is left of the budget. Free."""
-        priced = self.priced(table)
-        noise = f"{priced.noise.steps:,} steps, each with noise of {priced.noise.multiplier:.3g} clips"
-        return price_against(priced.rows.database, priced, (), (noise,))
+    def price_notes(self, priced: PricedNetwork) -> tuple[str, ...]:
+        """Return how many steps there are, and how much noise each of them has."""
+        noise = priced.noise
+        return (f"{noise.steps:,} steps, each with noise of {noise.multiplier:.3g} clips",)
 
     def fit(
         self,
@@ -167,11 +177,7 @@ class NeuralNetwork(Estimator[FittedNetwork]):
         With a `key`, the same again goes on from the last checkpoint of a training that was interrupted, or
         gives the stored network, free. Progress shows steps and what they cost, and never how well they do.
         """
-        with not_charged_yet():
-            priced = self.priced(table)
-        with shown(progress) as tell:
-            self.release_ = train(priced, key=key, purpose=purpose, tell=tell)
-        return self
+        return ClassifierEstimator.fit(self, table, key=key, purpose=purpose, progress=progress)
 
     # -- what was fitted ----------------------------------------------------------------------
 
@@ -179,8 +185,3 @@ class NeuralNetwork(Estimator[FittedNetwork]):
     def module_(self) -> Module:
         """The trained module: a copy of the one that was given."""
         return cast("Module", self._fitted().module)
-
-    @property
-    def classes_(self) -> Any:
-        """The values of the label, as an array."""
-        return np.array(self._fitted().classes)

@@ -17,12 +17,13 @@ from functools import lru_cache
 
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.approximate_gaussian import mu_but_for
-from sfumato.core.events import DiscreteGaussianVector, Event, Gaussian, PoissonSubsampled, Repeated
+from sfumato.core.events import Event, Gaussian, PoissonSubsampled, Repeated
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.core.rules import UNITS, RenyiRule, Rule
 from sfumato.core.search import bracket, smallest
+from sfumato.core.vector_noise import VectorNoise
 from sfumato.errors import Unsupported
-from sfumato.learn.training import gaussian_budget
+from sfumato.learn.private_rows import gaussian_budget
 
 __all__ = ["Charged", "StepNoise", "step_noise"]
 
@@ -141,7 +142,7 @@ def _with_noise(
 
 
 def _batch(law: GaussianNoise, sensitivity: int, rate: Fraction, steps: int) -> Event:
-    vector = DiscreteGaussianVector(sigma_squared=law.parameter, l2_squared=Fraction(sensitivity**2))
+    vector = VectorNoise(l2_squared=sensitivity**2).event(law)
     return Repeated(event=PoissonSubsampled(event=vector, rate=rate), times=steps)
 
 

@@ -11,6 +11,7 @@ skipped for ever: the next one starts from the parameters before it.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ from sfumato.learn.networks.fitted import FittedNetwork
 from sfumato.learn.networks.modules import architecture, parameters
 from sfumato.learn.networks.pricing import StepNoise
 from sfumato.learn.networks.sampling import UnitSampler
-from sfumato.learn.training import PricedRows, TrainingRows
+from sfumato.learn.private_rows import PricedRows, TrainingRows
 from sfumato.ledger import Reservation
 from sfumato.pipeline import Tell, reserved_steps, silent
 from sfumato.release.noise import add_noise_in_steps
@@ -140,11 +141,11 @@ class PricedNetwork(PricedRows):
                 *skipped,
             ),
         )
-        return network.with_module(self.module)
+        return network.with_module(copy.deepcopy(self.module))
 
     def read(self, stored: str) -> FittedNetwork:
         """Return the network that was stored as text."""
-        return FittedNetwork.from_json(stored).with_module(self.module)
+        return FittedNetwork.from_json(stored).with_module(copy.deepcopy(self.module))
 
 
 def train(
