@@ -32,7 +32,7 @@ from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.vector_noise import VectorNoise, event_of_vectors
 from sfumato.errors import InvalidArgument
 from sfumato.learn.additive_model import AdditiveModel, cells_of, number_of_cells
-from sfumato.learn.base_estimator import Candidate, ClassifierEstimator
+from sfumato.learn.base_estimator import CandidateEstimator, ClassifierEstimator
 from sfumato.learn.descent import moderate
 from sfumato.learn.features import Features, ModelColumn, declared_features, declared_label
 from sfumato.learn.gradients import probabilities
@@ -184,7 +184,7 @@ def _vectors(columns: int, rounds: int) -> tuple[VectorNoise, VectorNoise]:
     return counts.with_share(_COUNTS_SHARE), sums.with_share(1 - _COUNTS_SHARE)
 
 
-class AdditiveClassifier(ClassifierEstimator[AdditiveModel], Candidate[AdditiveModel]):
+class AdditiveClassifier(ClassifierEstimator[AdditiveModel], CandidateEstimator[AdditiveModel]):
     """A boosted additive model of a label with two values: a curve for each column, which can be read.
 
     Numbers are divided into `bins` of their declared bounds. In each of `rounds` every curve moves once, by

@@ -21,7 +21,7 @@ from sfumato.plan.builder import Frame
 from sfumato.session.price import Price
 from sfumato.session.progress import Progress
 
-__all__ = ["Candidate", "ClassifierEstimator", "Estimator", "Predictor"]
+__all__ = ["CandidateEstimator", "ClassifierEstimator", "Estimator", "Predictor"]
 
 
 class Predictor(Protocol):
@@ -153,7 +153,7 @@ class Estimator(ABC, Generic[_Model]):
         return self
 
 
-class Candidate(Estimator[_Model]):
+class CandidateEstimator(Estimator[_Model]):
     """An estimator of which several may be candidates of one choice: a training gets a share of the cost."""
 
     @abstractmethod

@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.core.arguments import FloatArray, Number, budget_quantity
 from sfumato.errors import InvalidArgument
-from sfumato.learn.base_estimator import Candidate
+from sfumato.learn.base_estimator import CandidateEstimator
 from sfumato.learn.descent import Descent
 from sfumato.learn.features import Features, ModelColumn, declared_features, declared_label
 from sfumato.learn.models import LinearModel
@@ -23,7 +23,7 @@ from sfumato.plan.builder import Frame
 __all__ = ["LinearEstimator"]
 
 
-class LinearEstimator(Candidate[LinearModel]):
+class LinearEstimator(CandidateEstimator[LinearModel]):
     """A linear model that can be fitted; `release_` is the fitted one, which may be published.
 
     `features` are names of columns; without, all whose bounds or values are declared. `steps`, `clip` and

@@ -10,7 +10,7 @@ from typing import Any
 from sfumato.analysis.expected_error import ExpectedError
 from sfumato.core.arguments import Number, budget_quantity, count
 from sfumato.errors import InvalidArgument
-from sfumato.learn.base_estimator import Candidate
+from sfumato.learn.base_estimator import CandidateEstimator
 from sfumato.learn.priced_selection import PricedSelection, scoring_laws
 from sfumato.learn.private_rows import MOST_TRAININGS, database_of, training_rows
 from sfumato.learn.selected_model import GRID, SelectedModel
@@ -40,7 +40,7 @@ class ModelSelection(Question[PricedSelection, SelectedModel]):
     (True, [False, True])
     """
 
-    candidates: tuple[Candidate[Any], ...]
+    candidates: tuple[CandidateEstimator[Any], ...]
     table: Frame[Any]
     folds: int = 10
     all_folds: bool = False
@@ -95,7 +95,7 @@ class ModelSelection(Question[PricedSelection, SelectedModel]):
 
 
 def select_model(
-    candidates: Sequence[Candidate[Any]],
+    candidates: Sequence[CandidateEstimator[Any]],
     table: Frame[Any],
     *,
     epsilon: Number,
@@ -117,7 +117,7 @@ def select_model(
     if not isinstance(candidates, Sequence):
         raise InvalidArgument("candidates are a list of estimators", place="candidates")
     several = tuple(candidates)
-    if len(several) < 2 or not all(isinstance(one, Candidate) for one in several):
+    if len(several) < 2 or not all(isinstance(one, CandidateEstimator) for one in several):
         raise InvalidArgument(
             "a choice is among two linear, logistic or additive models at least",
             place="candidates",
