@@ -308,7 +308,7 @@ def stream_of(
         database=database,
         epsilon=asked.epsilon,
         name=name,
-        question=replace(asked, epsilon=None),
+        question=asked,
         by=by,
         periods=_periods(every, moment(start, "start"), horizon, design),
         participation=participation or Participation(),
