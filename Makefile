@@ -15,6 +15,7 @@ TESTS ?= not soak
 unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
+DEMO := .venv-demo
 RIVALS := .venv-rivals
 TUMULT := .venv-tumult
 DOCS := .venv-docs
@@ -26,8 +27,8 @@ PIP_INSTALL := -m pip install -qq --no-cache-dir --disable-pip-version-check
 help:
 	@sed -n '1,7s/^# \{0,1\}//p' Makefile
 
-demo: $(VENV)/installed
-	@$(VENV)/bin/python -m sfumato demo
+demo: $(DEMO)/installed
+	@$(DEMO)/bin/python -m sfumato demo
 
 # No data, no files, no other process: what to run after every edit.
 QUICK := tests/core tests/catalog tests/plan tests/analysis tests/release tests/test_layers.py tests/test_exports.py
@@ -77,13 +78,24 @@ pictures: $(VENV)/installed
 matrix: $(VENV)/installed
 	$(VENV)/bin/python -m pytest -m "soak or not soak" -rs tests/test_install.py
 
+CHECK_PYTHON := @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sfumato needs Python 3.11 or newer; choose one: make PYTHON=python3.12 ...")'
+
 # Built afresh whenever what it is built from changes, so that nothing stale survives.
 $(VENV)/installed: pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sfumato needs Python 3.11 or newer; choose one: make PYTHON=python3.12 ...")'
+	$(CHECK_PYTHON)
 	@echo "building $(VENV)"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(VENV)/bin/python $(PIP_INSTALL) -c constraints.txt hatchling editables setuptools
 	@$(VENV)/bin/python $(PIP_INSTALL) -c constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+# What a user installs: the package and what it needs, without the extras.
+$(DEMO)/installed: pyproject.toml constraints.txt
+	$(CHECK_PYTHON)
+	@echo "building $(DEMO)"
+	@$(PYTHON) -m venv --clear $(DEMO)
+	@$(DEMO)/bin/python $(PIP_INSTALL) -c constraints.txt hatchling editables
+	@$(DEMO)/bin/python $(PIP_INSTALL) -c constraints.txt --no-build-isolation --editable .
 	@touch $@
 
 # The rivals live apart: some pin old libraries, and the package never imports them.
@@ -109,5 +121,5 @@ $(DOCS)/installed: docs/constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(RIVALS) $(TUMULT) $(DOCS) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist bench/results.json
+	rm -rf $(VENV) $(DEMO) $(RIVALS) $(TUMULT) $(DOCS) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist bench/results.json
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

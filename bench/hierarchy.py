@@ -16,7 +16,7 @@ from report import Row, show
 import sfumato as sf
 from sfumato.analysis import price
 from sfumato.analysis.consistency import level_deviations
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 
 __all__ = ["hierarchy_rows"]
 

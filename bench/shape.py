@@ -1,18 +1,22 @@
 """How much code there is, and how much of it one release, advance, fit and charge go through.
 
     python bench/shape.py
+    python bench/shape.py --top 20      # and the functions that each calls most, with all that they call
 
 Counts are the same on every machine. A call is a Python function of the package that begins.
 """
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import pyarrow as pa
@@ -31,22 +35,48 @@ def sizes() -> tuple[int, int, int]:
     return len(lines), sum(lines), sum(one > 350 for one in lines)
 
 
-def through(action: Callable[[], object]) -> tuple[int, int]:
-    """Return how many calls of the package an action makes, and in how many files."""
-    calls, files = 0, set()
+@dataclass(slots=True)
+class Calls:
+    """The calls of the package that an action makes: of each function alone, and with all that it calls."""
 
-    def seen(frame: FrameType, event: str, _: Any) -> None:
-        nonlocal calls
-        if event == "call" and frame.f_code.co_filename.startswith(str(SOURCE)):
-            calls += 1
-            files.add(frame.f_code.co_filename)
+    own: Counter[CodeType] = field(default_factory=Counter)
+    within: Counter[CodeType] = field(default_factory=Counter)
+    _open: list[tuple[CodeType, int]] = field(default_factory=list)
 
-    sys.setprofile(seen)
+    @property
+    def files(self) -> int:
+        """The number of files that the functions are in."""
+        return len({code.co_filename for code in self.own})
+
+    def seen(self, frame: FrameType, event: str, _: Any) -> None:
+        """Count a function that begins; note what was called within one that ends."""
+        code = frame.f_code
+        if not code.co_filename.startswith(str(SOURCE)):
+            return
+        if event == "call":
+            self._open.append((code, self.own.total()))
+            self.own[code] += 1
+        elif event == "return" and self._open:
+            code, before = self._open.pop()
+            if all(code is not outer for outer, _ in self._open):
+                self.within[code] += self.own.total() - before
+
+    def most(self, number: int) -> Iterator[str]:
+        """Yield a line for each of the functions with the most calls."""
+        for code, calls in self.own.most_common(number):
+            place = Path(code.co_filename).relative_to(SOURCE)
+            yield f"{calls:12,} {self.within[code]:8,} with what they call: {place}: {code.co_qualname}"
+
+
+def through(action: Callable[[], object]) -> Calls:
+    """Return the calls of the package that an action makes in this thread."""
+    calls = Calls()
+    sys.setprofile(calls.seen)
     try:
         action()
     finally:
         sys.setprofile(None)
-    return calls, len(files)
+    return calls
 
 
 def opened() -> sf.Database:
@@ -96,12 +126,17 @@ def actions(db: sf.Database) -> Iterator[tuple[str, Callable[[], object]]]:
 
 def main() -> None:
     """Print all counts."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--top", type=int, default=0, help="show this many functions of each action")
+    top = parser.parse_args().top
     files, lines, long = sizes()
     print(f"{lines:,} lines in {files} files, {long} of more than 350 lines")
     for title, action in actions(opened()):
         action()
-        calls, within = through(action)
-        print(f"{calls:6,} calls in {within:3} files: {title}")
+        calls = through(action)
+        print(f"{calls.own.total():6,} calls in {calls.files:3} files: {title}")
+        for line in calls.most(top):
+            print(line)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from dataclasses import fields
 from fractions import Fraction
 from inspect import signature
 from pathlib import Path
-from typing import get_type_hints
 
 import duckdb
 import pandas as pd
@@ -20,7 +19,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, InvalidArgument, LedgerError, QueryRefused
-from sfumato.plan.request import Options, QuestionOptions
+from sfumato.plan.options import QUESTION_OPTIONS, Options, QuestionOptions
 from sfumato.session.sql_question import Asked
 
 PEOPLE = pd.DataFrame(
@@ -255,16 +254,14 @@ def test_several_questions_in_one_statement_share_one_epsilon() -> None:
 def test_every_option_of_a_question_is_named_typed_and_documented():
     page = (Path(__file__).parent.parent / "docs" / "queries.md").read_text()
     known = {one.name for one in fields(Options)}
-    named = signature(sf.Database.sql).parameters
-    assert known | {"free", "purpose"} == {
-        name for name, one in named.items() if one.kind is one.KEYWORD_ONLY
-    }
-    assert known - {"epsilon"} == set(get_type_hints(QuestionOptions))
+    assert known - {"epsilon"} == set(QUESTION_OPTIONS) == set(QuestionOptions.__annotations__)
     for name in (*known, "free", "purpose"):
         assert f"`{name}`" in sf.Database.sql.__doc__, name
         assert f"`{name}`" in page, name
     for door in (sf.Database.sql, sf.Database.ask, Asked.ask, Asked.release, sf.Budget, sf.Question.release):
         assert "Any" not in str(signature(door).parameters.get("options")), door
+    for door in (sf.Database.sql, sf.Database.ask, Asked.ask, Asked.release):
+        assert signature(door).parameters["options"].annotation == "Unpack[QuestionOptions]", door
     with pytest.raises(TypeError):
         database().sql(QUESTION, epsilon=1, max_group=3)
     with pytest.raises(InvalidArgument, match="did you mean `max_groups`"):

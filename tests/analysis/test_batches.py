@@ -13,7 +13,7 @@ from sfumato.analysis.forecast import cheapest, forecasts
 from sfumato.core import PrivacyBudget
 from sfumato.core.rules import PureRule
 from sfumato.errors import InvalidArgument
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from tests.analysis.questions import AGE, AMOUNT, ROWS, SCORE, WORD, aggregate, catalog, question
 
 GAUSSIAN = PrivacyBudget(epsilon=3, delta=1e-7, keys_delta=1e-8)

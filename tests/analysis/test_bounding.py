@@ -16,7 +16,7 @@ from sfumato.analysis.bounded import Bounding, Measure, MeasureKind
 from sfumato.analysis.bounding import bound
 from sfumato.catalog import Catalog, Kind
 from sfumato.errors import QueryRefused
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.tree import Case, Filter, Join, Literal, PerUnit, Query, Union
 from sfumato.plan.tree import ColumnRef as TreeColumn
 from tests.analysis.questions import (

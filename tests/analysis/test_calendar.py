@@ -18,7 +18,7 @@ from sfumato.analysis.explain import explain
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import QueryRefused
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.sql import parse
 
 DAY, MOMENT = datetime.date, datetime.datetime

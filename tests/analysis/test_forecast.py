@@ -14,7 +14,7 @@ from sfumato.analysis.forecast import cheapest, forecasts
 from sfumato.analysis.pricing import price
 from sfumato.core import PrivacyBudget
 from sfumato.errors import InvalidArgument
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from tests.analysis.questions import (
     AGE,
     AMOUNT,

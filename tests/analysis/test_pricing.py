@@ -21,7 +21,7 @@ from sfumato.core.events.claims import BoundedRange
 from sfumato.core.laplace import LaplaceNoise
 from sfumato.core.noise_law import noise_laws
 from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.tree import Query
 from tests.analysis.questions import (
     AGE,

@@ -19,7 +19,7 @@ from sfumato.aggregates.registry import Function
 from sfumato.analysis.bounded import BoundedQuery, MeasureKind
 from sfumato.analysis.bounding import bound
 from sfumato.catalog import Kind
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.tree import Aggregate, Cast, Expression, Query
 from tests.analysis.questions import (
     AGE,

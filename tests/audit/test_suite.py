@@ -13,7 +13,7 @@ import pytest
 from sfumato.audit import Claim, Report, Verdict, mechanisms, questions, suites, write_report
 from sfumato.audit import suite as whole_suite
 from sfumato.audit.evidence import Evidence
-from sfumato.audit.reports import LIMITS, to_html, to_markdown
+from sfumato.audit.reports import LIMITS
 from sfumato.audit.subject import ExactEpsilon
 from sfumato.audit.training_runs import examine_training
 from sfumato.audit.zoo import ANIMALS
@@ -81,7 +81,7 @@ def test_one_false_claim_fails_it_and_so_does_blindness(report: Report) -> None:
     animal, verdict = report.zoo[0]
     blind = replace(report, zoo=((animal, replace(verdict, claim=Claim(epsilon=50))), *report.zoo[1:]))
     assert blind.sound and not blind.sighted and not blind.passed
-    assert "NOT VALID" in to_markdown(blind)
+    assert "NOT VALID" in blind.to_markdown()
 
 
 def test_verdicts_say_why() -> None:
@@ -100,7 +100,7 @@ def test_verdicts_say_why() -> None:
 
 
 def test_the_page_holds_all_it_needs(report: Report) -> None:
-    page = to_html(report)
+    page = report.document().html()
     assert page.count("<svg") == 2 and "PASSED" in page and "Signature" in page
     assert "http://www.w3.org" in page  # the name of SVG's language, and no other address
     assert "<script" not in page and "src=" not in page and "<link" not in page
@@ -108,7 +108,7 @@ def test_the_page_holds_all_it_needs(report: Report) -> None:
         for verdict in part.verdicts:
             assert verdict.name in page.replace("&#x27;", "'")
     assert all(limit in page.replace("&#x27;", "'") for limit in LIMITS)
-    failed = to_html(failing(report))
+    failed = failing(report).document().html()
     assert "FAILED" in failed and "a &lt;broken&gt; thing" in failed and "<broken>" not in failed
 
 
@@ -116,7 +116,7 @@ def test_a_page_without_pictures(report: Report, monkeypatch: pytest.MonkeyPatch
     import sys
 
     monkeypatch.setitem(sys.modules, "altair", None)
-    page = to_html(report)
+    page = report.document().html()
     assert "<svg" not in page and "sfumato[plots]" in page
 
 

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import sfumato as sf
 from sfumato.analysis.bounded import BoundedQuery, Factor, Measure, MeasureKind
 from sfumato.backends import ExactGroups, open_tables
 from sfumato.backends.bounding import contributions
 from sfumato.backends.duckdb import DuckDBBackend, by_unit
+from sfumato.backends.duckdb.compile import compile_query
 from sfumato.backends.duckdb.engine import Engine
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit
 from sfumato.core.grid import Grid
@@ -434,3 +436,19 @@ def test_filters_and_projections_are_applied() -> None:
     (groups,) = run(asked, rows, "who")
     assert groups.measures["count"].tolist() == [5]
     assert groups.measures["people"].tolist() == [3]
+
+
+def test_a_query_is_compiled_once_to_be_checked_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[BoundedQuery] = []
+
+    def counted(query: BoundedQuery, *given: Any, **options: Any) -> Any:
+        compiled.append(query)
+        return compile_query(query, *given, **options)
+
+    monkeypatch.setattr("sfumato.backends.duckdb.backend.compile_query", counted)
+    people = pa.table({"person": range(20), "age": [20 + one for one in range(20)]})
+    budget = sf.Budget(epsilon=10, delta=1e-6)
+    columns = {"age": sf.between(0, 100)}
+    db = sf.connect(people, name="people", unit="person", max_rows=1, columns=columns, budget=budget)
+    db.sql("SELECT AVG(age) AS age FROM people", epsilon=1).release()
+    assert len(compiled) == len(set(map(id, compiled))) > 0

@@ -18,7 +18,6 @@ from sfumato.anonymity import Goal, measure, reach
 from sfumato.anonymity.report import generalised_page, measures_page
 from sfumato.audit import Claim, Report, Verdict
 from sfumato.audit.evidence import Evidence
-from sfumato.audit.reports import to_html
 from sfumato.audit.subject import ExactEpsilon
 from sfumato.audit.suites import Part
 from sfumato.audit.zoo import ANIMALS
@@ -102,7 +101,8 @@ def audit_page() -> str:
         for at, animal in enumerate(ANIMALS)
     )
     versions = (("sfumato", "0.1.0"), ("python", "3.13.0"), ("duckdb", "2.0.0"))
-    return to_html(Report(date="2026-11-17", versions=versions, miss=1e-6, quick=False, parts=parts, zoo=zoo))
+    report = Report(date="2026-11-17", versions=versions, miss=1e-6, quick=False, parts=parts, zoo=zoo)
+    return report.document().html()
 
 
 def block_page() -> str:
@@ -169,7 +169,7 @@ def stream_page() -> str:
     sql = f'SELECT place, COUNT(*) AS "{LONG}", AVG(cost) AS mean FROM visits GROUP BY place'
     published = stream(database(rows), sql, horizon=30).advance(day(30))
     kept = {number: one for number, one in published.outputs.items() if number not in (12, 14)}
-    return replace(published, outputs=kept).page().html()
+    return replace(published, outputs=kept).document().html()
 
 
 def advice_page() -> str:
@@ -181,7 +181,9 @@ def advice_page() -> str:
         budget=Budget(epsilon=1, delta=1e-6),
     )  # fmt: skip
     text = "SELECT region, COUNT(*) AS n, AVG(cost_of_all_treatments) AS cost FROM people GROUP BY region"
-    return db.sql(text, epsilon=1).advise(size=400, people=40, advantage=0.05, error={"n": 5}).page().html()
+    return (
+        db.sql(text, epsilon=1).advise(size=400, people=40, advantage=0.05, error={"n": 5}).document().html()
+    )
 
 
 def compared_page() -> str:
@@ -197,7 +199,9 @@ def compared_page() -> str:
             )
         )  # fmt: skip
     return (
-        ProjectComparison(projects=tuple(projects), notes=(f"stream {LONG} is not compared",)).page().html()
+        ProjectComparison(projects=tuple(projects), notes=(f"stream {LONG} is not compared",))
+        .document()
+        .html()
     )
 
 
@@ -214,14 +218,14 @@ def sweep_page() -> str:
         SweepRun(epsilon=Fraction(1, 10), model=None, report=worse),
         SweepRun(epsilon=Fraction(1), model=None, report=better),
     )
-    return SweepReport(runs=runs).page().html()
+    return SweepReport(runs=runs).document().html()
 
 
 REPORTS: dict[str, Callable[[], str]] = {
     "advice": advice_page,
     "attacks": attack_page,
     "audit": audit_page,
-    "fairness": lambda: noisy_report(right={"f": 0.6, "m": 0.9}).page().html(),
+    "fairness": lambda: noisy_report(right={"f": 0.6, "m": 0.9}).document().html(),
     "fairness sweep": sweep_page,
     "ledger": ledger_page,
     "compare": lambda: comparison_page(compare(answers=["yes", "no"], people=60, repetitions=2)).html(),

@@ -14,7 +14,8 @@ from sfumato.catalog import Analyst, Catalog, Field, Kind, Policy, between, one_
 from sfumato.catalog.canonical import canonical, fingerprint
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import Unsupported
-from sfumato.plan.request import Options, Request
+from sfumato.plan.options import Options
+from sfumato.plan.request import Request
 from sfumato.plan.sql import parse
 from sfumato.plan.tree import Span
 from tests.plan.example import CATALOG, accepted

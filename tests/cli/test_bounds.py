@@ -35,6 +35,13 @@ def test_bounds_need_a_price_and_a_column(tmp_path: Path) -> None:
     assert sfumato(tmp_path, "bounds", "aeg", "--table", "people", "-e", "0.1").returncode == 3
 
 
+def test_a_price_that_the_budget_does_not_cover_is_shown_and_refused(tmp_path: Path) -> None:
+    make_project(tmp_path)
+    for words in (("bounds", "age", "--table", "people"), ("caps", "people")):
+        dry = sfumato(tmp_path, *words, "-e", "9", "--dry-run")
+        assert dry.returncode == 4 and "it does not fit in what is left" in dry.stdout
+
+
 def test_declaring_more_keeps_the_policy(tmp_path: Path) -> None:
     """A declaration that dropped the policy would lift the ceiling."""
     db = sf.open(make_project(tmp_path, PROJECT + "\n[policy]\nceiling = 0.2\n"))

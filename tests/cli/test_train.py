@@ -72,7 +72,7 @@ def test_the_steps_of_a_training_are_shown(folder: Path, monkeypatch: pytest.Mon
     def working(step: str) -> Iterator[Callable[[str], object]]:
         yield told.append
 
-    monkeypatch.setattr("sfumato.cli.train.working", working)
+    monkeypatch.setattr("sfumato.cli.spending.working", working)
     assert sfumato(folder, *COMMON, "--yes").returncode == 0
     assert {"step 1 of 100", "step 100 of 100"} <= set(told)
 

@@ -126,13 +126,13 @@ def test_keys_that_appear() -> None:
 def test_pages_and_notebooks(published: StreamRelease, monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawn in `tests/browser`; here the words around pictures."""
     monkeypatch.setattr("sfumato.pages.figure.svg", lambda picture: "<svg ></svg>")
-    page, notebook = published.page().html(), published._repr_html_()
+    page, notebook = published.document().html(), published._repr_html_()
     for text, pictures in ((page, 4), (notebook, 2)):
-        assert text.count("<svg role") == pictures and "12 of 30 days are published" in text
+        assert text.count("<svg role") == pictures and "12 of 30 days" in text
         assert "2026-01-12</td>" in text, "the numbers of pictures have dates"
     assert "Everything on this page was published with noise" in page
     begun = replace(published, outputs={}, taken=0)
-    assert "0 of 30 days" in begun._repr_html_() and "0 of 30 days" in begun.page().html()
+    assert "0 of 30 days" in begun._repr_html_() and "0 of 30 days" in begun.document().html()
     with pytest.raises(InvalidArgument, match="no period"):
         begun.plot()
 

@@ -26,7 +26,7 @@ from sfumato.catalog import Catalog
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, DiscreteLaplace, Pure
 from sfumato.core.events.claims import BoundedRange
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.sql import parse
 from sfumato.plan.tree import GroupChoice
 from sfumato.release.single_quantile import Search

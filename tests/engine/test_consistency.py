@@ -21,7 +21,7 @@ from sfumato.analysis.consistency import level_deviations
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Composed
 from sfumato.errors import QueryRefused, SfumatoError
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.release import NoisyGroups, Release, tabulate
 from sfumato.release.consistency import consistent_groups
 from tests.engine.questions import Asked

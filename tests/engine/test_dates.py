@@ -23,7 +23,7 @@ from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.errors import QueryRefused
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.sql import parse
 from sfumato.release import add_noise, tabulate
 from tests.engine.worlds import DAYS, MOMENTS

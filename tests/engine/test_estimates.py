@@ -24,7 +24,8 @@ from sfumato.catalog import Catalog, Kind, Table, Unit
 from sfumato.errors import BudgetExceeded, InvalidArgument, QueryRefused
 from sfumato.plan.buckets import Buckets
 from sfumato.plan.estimates import bounds_request, caps_request
-from sfumato.plan.request import Options, Request
+from sfumato.plan.options import Options
+from sfumato.plan.request import Request
 from sfumato.plan.sql import parse
 from sfumato.session import Database
 from tests.engine.doors import open_door

@@ -22,7 +22,8 @@ from sfumato.backends.exact import ExactGroups
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Pure, Repeated
 from sfumato.core.events.claims import BoundedRange
-from sfumato.plan.request import Options, with_options
+from sfumato.plan.options import Options
+from sfumato.plan.request import with_options
 from sfumato.plan.sql import parse
 from sfumato.release import Release
 from tests.engine.test_single_quantile import ALARM, CATALOG, GAUSSIAN, PURE

@@ -24,7 +24,7 @@ from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import Exact, ExactGroups, Members
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.noise_law import noise_law, noise_laws
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.sql import parse
 from sfumato.release import add_noise, weighted_selection
 from sfumato.release.weighted_selection import weights_of

@@ -14,7 +14,7 @@ from sfumato.backends import open_tables
 from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, one_of
 from sfumato.errors import BudgetExceeded, InvalidArgument
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.sql import parse
 
 PERSON = Unit(name="person", column="id")

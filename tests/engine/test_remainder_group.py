@@ -15,7 +15,7 @@ from sfumato.analysis import Bounding, Cost, bound, price
 from sfumato.backends.exact import ExactGroups
 from sfumato.core.events import DiscreteGaussian, DiscreteGaussianVector, DiscreteLaplace
 from sfumato.core.gaussian import GaussianNoise
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.sql import parse
 from sfumato.release import Release
 from sfumato.release.noise import rest_of

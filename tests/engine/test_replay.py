@@ -29,7 +29,7 @@ from sfumato.backends.duckdb.compile import compile_query
 from sfumato.backends.duckdb.engine import Engine
 from sfumato.catalog import Kind
 from sfumato.core import Grid
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.sql import parse
 from sfumato.release import weighted_selection
 from tests.engine.questions import Asked, questions

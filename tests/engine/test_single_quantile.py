@@ -30,7 +30,7 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events.claims import BoundedRange
 from sfumato.core.rules import ZeroConcentratedRule
 from sfumato.core.selection import ExponentialMechanism, PermuteAndFlip
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.sql import parse
 from sfumato.release import Release, add_noise, tabulate
 from sfumato.release.single_quantile import Search

@@ -29,7 +29,7 @@ from sfumato.backends.duckdb import DuckDBBackend
 from sfumato.backends.exact import Exact, ExactGroups
 from sfumato.catalog import Catalog, Field, Kind, Table, Unit, between, one_of
 from sfumato.core.accountant import PrivacyBudget
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.sql import parse
 from sfumato.release import add_noise, tabulate
 from tests.soaked import rest_soaked

@@ -20,9 +20,10 @@ from sfumato.analysis.shared_measurements import share
 from sfumato.core.events import Composed
 from sfumato.core.rules import UNITS
 from sfumato.errors import BudgetExceeded, InvalidArgument, SfumatoError
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.sql import parse
-from sfumato.release.workload_release import WorkloadRelease, restored
+from sfumato.release import Published
+from sfumato.release.workload_release import WorkloadRelease
 from tests.engine.questions import questions
 from tests.engine.replay import BUDGET, Replay, differences, leaves, record
 from tests.engine.worlds import CATALOG, NEIGHBOURS, crowd, newcomer
@@ -121,7 +122,7 @@ def test_one_reservation_and_one_event_that_is_stored(tmp_path: Path) -> None:
     [entry] = db.ledger.history()
     assert isinstance(entry.event, Composed) and released.receipt["reservation"] == str(entry.sequence)
     stored = db.ledger.release(entry.sequence).decode()
-    assert stored == released.to_json() == restored(stored).to_json()
+    assert stored == released.to_json() == Published.from_json(stored).to_json()
     spent = db.balance.spent
     again = database(ledger=ledger).workload({"a": COUNT, "b": TOTAL}, epsilon=0.5).release(key="monthly")
     assert again.to_json() == released.to_json() and db.balance.spent == spent

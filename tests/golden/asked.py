@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ __all__ = ["ASKED", "DATA", "Asked", "copy_kept", "opened", "texts"]
 DATA = Path(__file__).parents[1] / "data" / "golden"
 _LEDGER = "people.ledger"
 _KEPT = (_LEDGER, f"{_LEDGER}-key", f"{_LEDGER}-streams")
+
+_STYLES = re.compile(r"<style>.*?</style>", re.DOTALL)  # `sfumato.pages` has them; they are no text of a kind
 
 _REGIONS, _JOBS = ("north", "south", "west"), ("farmer", "miner", "nurse", "smith", "teacher")
 _START = datetime.date(2026, 1, 1)
@@ -173,4 +176,5 @@ def texts(name: str, database: Database) -> str:
             found[method.strip("_")] = str(getattr(answer, method)())
     if hasattr(answer, "to_json"):
         found["stored"] = answer.to_json()
-    return "".join(f"==== {title}\n{text.rstrip(os.linesep)}\n" for title, text in found.items())
+    whole = "".join(f"==== {title}\n{text.rstrip(os.linesep)}\n" for title, text in found.items())
+    return _STYLES.sub("<style/>", whole)

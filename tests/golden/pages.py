@@ -18,7 +18,6 @@ from sfumato.anonymity.report import generalised_page, measures_page
 from sfumato.attacks.attack_result import AttackResult, MeasuredRate, bit_bound
 from sfumato.attacks.report import html_report
 from sfumato.audit.evidence import Evidence
-from sfumato.audit.reports import to_html, to_markdown
 from sfumato.audit.subject import Claim, ExactEpsilon, Verdict
 from sfumato.audit.suites import Part, Report
 from sfumato.audit.zoo import ANIMALS
@@ -48,8 +47,8 @@ def _stream(database: Database) -> Mapping[str, str]:
     question = ASKED["stream"].question(database)
     published = ASKED["stream"].release(question, "stream")
     return {
-        "page": published.page().html(),
-        "page at another level": published.page(level=0.8).html(),
+        "page": published.document().html(),
+        "page at another level": published.document(level=0.8).html(),
         "baseline": repr(question.baseline()),
         "baseline in a notebook": question.baseline()._repr_html_(),
         "a total": repr(published.total("2026-01-02")),
@@ -59,7 +58,7 @@ def _stream(database: Database) -> Mapping[str, str]:
 
 def _fairness(database: Database) -> Mapping[str, str]:
     report = ASKED["fairness"].release(ASKED["fairness"].question(database), "fairness")
-    return {"page": report.page().html(), "record": _plain(report.record()), "text": repr(report)}
+    return {"page": report.document().html(), "record": _plain(report.record()), "text": repr(report)}
 
 
 def _models(database: Database) -> Mapping[str, str]:
@@ -81,7 +80,7 @@ def _sweep(database: Database) -> Mapping[str, str]:
         report = FairnessReport(model="model of ill", cells=cells, measured=measured, law=law)
         runs.append(SweepRun(epsilon=Fraction(epsilon), model=None, report=report))
     sweep = SweepReport(runs=tuple(runs))
-    return {"text": repr(sweep), "in a notebook": sweep._repr_html_(), "page": sweep.page().html()}
+    return {"text": repr(sweep), "in a notebook": sweep._repr_html_(), "page": sweep.document().html()}
 
 
 def _audit(database: Database) -> Mapping[str, str]:
@@ -90,10 +89,10 @@ def _audit(database: Database) -> Mapping[str, str]:
     blind = replace(report, parts=report.parts[:1], zoo=((ANIMALS[0], _verdict("missed", 0.5)),))
     verdicts = "\n".join(str(verdict) for part in report.parts for verdict in part.verdicts)
     return {
-        "page": to_html(report),
-        "markdown": to_markdown(report),
-        "markdown of one question": to_markdown(alone),
-        "markdown of an auditor that does not see": to_markdown(blind),
+        "page": report.document().html(),
+        "markdown": report.to_markdown(),
+        "markdown of one question": alone.to_markdown(),
+        "markdown of an auditor that does not see": blind.to_markdown(),
         "record": _plain(report.to_dict()),
         "verdicts": verdicts,
     }
@@ -201,7 +200,7 @@ def _advice(database: Database) -> Mapping[str, str]:
     records = {f"{name}, record": _plain(one.record()) for name, one in found.items()}
     pages = {
         "budget, notebook": found["budget"]._repr_html_(),
-        "question, page": found["question"].page().html(),
+        "question, page": found["question"].document().html(),
     }
     return {**texts, **records, **pages}
 
@@ -219,7 +218,7 @@ def _compared(database: Database) -> Mapping[str, str]:
     return {
         "text": "\n".join(found.lines()),
         "record": _plain(found.record()),
-        "page": found.page().html(),
+        "page": found.document().html(),
     }
 
 

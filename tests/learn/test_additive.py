@@ -13,7 +13,7 @@ from sfumato.backends import UnitRows
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.learn import AdditiveClassifier, fairness_report
 from sfumato.learn.additive import GRID
-from sfumato.learn.stored import stored_model
+from sfumato.learn.stored import read_stored
 
 COLUMNS = {"age": sf.between(0, 100), "job": sf.one_of("a", "b", "c")}
 PUBLIC = {"age": [5, 50, 95, None], "job": ["a", "b", "c", "king"], "sex": [True, False, True, None]}
@@ -60,7 +60,7 @@ def test_what_no_line_divides_is_learnt_and_charged_once(db: sf.Database) -> Non
     assert curve["0 to 6.25"] > 0 > curve["50 to 56.25"]
     assert [name for name, _ in model.curve("job")] == ["none of these", "a", "b", "c"]
     text = model.to_json()
-    assert stored_model(text).to_json() == text and model.receipt
+    assert read_stored(text).to_json() == text and model.receipt
     assert estimator.fit(db.table("people"), key="a").release_.to_json() == text
     report = fairness_report(estimator, db.table("people"), groups=["sex"], epsilon=20).release()
     assert report.receipt

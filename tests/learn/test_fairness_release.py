@@ -110,7 +110,7 @@ def test_a_report_has_no_place_for_what_was_not_paid_for(report: FairnessReport)
 
 
 def test_pages_show_no_rate_without_its_interval(report: FairnessReport) -> None:
-    page, text = report.page().html(), repr(report)
+    page, text = report.document().html(), repr(report)
     assert "non-private" not in page.lower()
     assert "pays" in page and "pays" in text and "no information at this budget" in text
     assert report.group("sex = f").accuracy.said() in page
@@ -132,7 +132,7 @@ def test_a_sweep_flags_what_a_group_loses_against_the_largest_epsilon(report: Fa
     assert "sex = f" in sweep.paying
     assert sweep.paying[0] in repr(sweep) and "Charged: trainings at epsilon 0.1, 1" in sweep.cost_said()
     assert "points lost" in sweep._repr_html_()
-    page = sweep.page().html()
+    page = sweep.document().html()
     for run in runs:  # error rates and calibration across epsilon, with intervals
         group = run.report.group("sex = f")
         assert group.classes[0].false_negative is not None

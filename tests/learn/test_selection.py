@@ -26,7 +26,7 @@ from sfumato.learn import (
 )
 from sfumato.learn.priced_selection import DividedRows, score_sums
 from sfumato.learn.selected_model import GRID
-from sfumato.learn.stored import stored_model
+from sfumato.learn.stored import read_stored
 from sfumato.learn.training import PricedTraining
 
 COLUMNS = {"age": sf.between(0, 100), "job": sf.one_of("baker", "cook", "smith"), "cost": sf.between(0, 10)}
@@ -76,7 +76,7 @@ def test_the_better_model_is_chosen_and_charged_once(db: sf.Database, all_folds:
     assert low <= chosen.score <= high and low > 0.6
     assert chosen.receipt and chosen.model.receipt == chosen.receipt and chosen.model.cost == chosen.cost
     text = chosen.to_json()
-    assert SelectedModel.from_json(text).to_json() == stored_model(text).to_json() == text
+    assert SelectedModel.from_json(text).to_json() == read_stored(text).to_json() == text
     again = question.release(key=f"all folds: {all_folds}")
     assert again.to_json() == text and db.balance.spent_units - before == price.units
 

@@ -175,6 +175,8 @@ def test_a_step_that_fails_is_burnt_and_the_next_one_goes_on(error: type[BaseExc
         assert resumed.taken == 2 and refused(lambda: resumed.step(1, never, **ASKED)) == "SF607"
         assert resumed.step(3, lambda: b"three", **ASKED) == b"three"
         assert refused(lambda: ledger.release(resumed.sequence, step=1)) == "SF608"
+        assert ledger.outputs(resumed.sequence, 2) == {}
+        assert ledger.outputs(resumed.sequence, 10**30) == {3: b"three"}  # without the end, and burnt steps
     assert ledger.spent("person") == F(1, 100) and ledger.verify() == ledger.head()
 
 
@@ -346,6 +348,7 @@ def test_a_tampered_step_is_found_and_not_published(soaked_folder: Path, change:
         assert refused(ledger.verify) == "SF602"
         if "step = 3" not in change and "reservation" not in change:
             assert refused(lambda: ledger.release(sequence, step=2)) == "SF602"
+            assert refused(lambda: ledger.outputs(sequence, 3)) == "SF602"
             with begin(ledger) as resumed:
                 assert refused(lambda: resumed.step(2, never, **ASKED)) == "SF602"
 

@@ -14,13 +14,16 @@ from sfumato.errors import InvalidArgument
 from sfumato.pages import (
     BulletList,
     CodeBlock,
+    Deferred,
     Facts,
     Figure,
     Flag,
+    Notes,
     Notice,
     Page,
     PageTable,
     Paragraph,
+    Pictures,
     Section,
     SignatureLines,
     fragment,
@@ -114,9 +117,51 @@ def test_cells_say_what_they_belong_to() -> None:
     assert "role=" not in shown  # a narrow table stays a table on a phone
     wide = PageTable(heads=("a", "b", "c", "d"), rows=(("1", "2", "3", Flag("FALSE")),)).html()
     assert 'role="cell" class="number" data-label="b">2<' in wide and '<strong class="bad">FALSE' in wide
-    for heads, cells in ((("a", ""), ("1", "2")), (("a",), ("1", "2")), ((), ())):
+    unnamed = PageTable(heads=("a", " "), rows=(("1", "2"),))
+    assert ">(no name)</th>" in unnamed.html() and unnamed.text() == "a\n1  2"
+    for heads, cells in ((("a",), ("1", "2")), ((), ())):
         with pytest.raises(InvalidArgument):
             PageTable(heads=heads, rows=(cells,))
+
+
+def test_text_and_markdown_follow_from_the_page() -> None:
+    table = PageTable(heads=("who", "n"), rows=(("a|b", Flag("7")), ("c\nd", "10")), sides="lr", ruled=True)
+    page = Page(
+        title="One | two",
+        made="today",
+        brief=(table, Notes(("small",))),
+        opening=(Notice("Passed."), Facts((("unit", "person"),))),
+        sections=(
+            Section("Found", Paragraph("Much."), table, Figure(CURVE)),
+            Section("Drawn", Pictures(lambda: pytest.fail("text has no pictures"))),
+            Section("Later", Deferred(lambda: [BulletList(("x", "y")), CodeBlock("SELECT 1\n# 2")])),
+        ),
+        closing="The end.",
+    )
+    assert page.text() == (
+        "One | two\n\ntoday\n\nPassed.\n\n  unit: person\n\nFound\nMuch.\n"
+        "who   n\n---  --\na|b   7\nc\nd  10\n\nLater\n  x\n  y\nSELECT 1\n# 2\n\nThe end.\n"
+    )
+    body = (
+        "**Passed.**\n\n- unit: person\n\n## Found\n\nMuch.\n\n"
+        "| who | n |\n| --- | ---: |\n| a\\|b | 7 |\n| c d | 10 |\n\n"
+        "## Later\n\n- x\n- y\n\n    SELECT 1\n    # 2"
+    )
+    assert page.markdown(framed=False) == f"{body}\n"
+    assert page.markdown() == f"# One \\| two\n\ntoday\n\n{body}\n\nThe end.\n"
+    assert page.brief_text().endswith("\n-- small") and page.brief_text().startswith("who")
+    assert "<table" in page.brief_html() and "Passed" not in page.brief_html()
+    assert Page(title="t", opening=(Paragraph("a"), Paragraph("b"))).brief_text() == "a\nb"
+    parts = Page(title="t", brief=(Section("n", Paragraph("1")), Section("m", Paragraph("2")), Notes(("z",))))
+    assert parts.brief_text() == "n\n1\n\nm\n2\n\n-- z"
+
+
+def test_the_sides_of_columns_are_letters() -> None:
+    for sides in ("l", "lx", "llr"):
+        with pytest.raises(InvalidArgument, match="sides"):
+            PageTable(heads=("a", "b"), rows=(), sides=sides)
+    shown = PageTable(heads=("a", "b"), rows=(("x", "none yet"),), sides="lr")
+    assert shown.html().count('class="number"') == 2
 
 
 def test_a_picture_has_its_numbers_beside_it() -> None:

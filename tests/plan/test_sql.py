@@ -6,7 +6,8 @@ import pytest
 
 from sfumato.catalog import Catalog
 from sfumato.errors import QueryRefused
-from sfumato.plan.request import Options, Request
+from sfumato.plan.options import Options
+from sfumato.plan.request import Request
 from sfumato.plan.sql import parse
 from tests.plan.example import CATALOG, accepted, refused
 from tests.plan.outline import outline

@@ -125,6 +125,6 @@ def test_what_cannot_be_drawn_is_refused(db: sf.Database, options: dict[str, Any
 def test_a_notebook_shows_the_table_and_the_picture(db: sf.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     release = asked(db, "SELECT region, COUNT(*) AS n FROM people GROUP BY region", 0.1)
     shown = release._repr_html_()
-    assert shown.startswith("<table>") and "<svg" in shown and 'role="img"' in shown
+    assert "<table" in shown and "<svg" in shown and 'role="img"' in shown
     monkeypatch.setitem(sys.modules, "altair", None)  # as where the extra is not installed
-    assert "<svg" not in release._repr_html_() and release._repr_html_().startswith("<table>")
+    assert "<svg" not in release._repr_html_() and "<table" in release._repr_html_()

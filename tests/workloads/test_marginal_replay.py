@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from sfumato.backends import Source
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.workloads import marginals
 from sfumato.workloads.marginal_columns import marginal_column
 from sfumato.workloads.marginals import MarginalWorkload, PricedMarginals, plan_marginals

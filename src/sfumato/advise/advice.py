@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from sfumato.advise.choice import Choice, FrontierPoint, WantedError, few, frontier
 from sfumato.advise.deltas import about_delta
@@ -16,17 +16,15 @@ from sfumato.advise.risk import Risk, risk_of
 from sfumato.analysis.expected_error import ExpectedError
 from sfumato.core.arguments import Number
 from sfumato.core.measures import ApproximateDP
-
-if TYPE_CHECKING:
-    from sfumato.pages import Page
+from sfumato.pages import Page, Presentable
 
 __all__ = ["Advice", "AdviceOptions", "advise"]
 
 _VALUES = 10  # of the secret that is guessed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Advice(Presentable):
     """What a choice of epsilon means for people and for answers.
 
     >>> from sfumato.advise.choice import choice_of_budget
@@ -155,19 +153,14 @@ class Advice:
             "curve": [list(point) for point in self.risk.points()],
         }
 
-    def page(self) -> Page:
-        """Return the advice as a page to file: its pictures drawn, the precedents beside it."""
+    def document(self) -> Page:
+        """Return the advice as a page to file: its pictures drawn, and the precedents."""
         from sfumato.advise.page import advice_page
 
         return advice_page(self)
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())
-
-    def _repr_html_(self) -> str:
-        from sfumato.advise.page import advice_fragment
-
-        return advice_fragment(self)
 
 
 def _after(risk: Risk) -> str:

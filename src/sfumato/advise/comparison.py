@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from sfumato.advise.choice import Choice
 from sfumato.advise.limits import RiskLimit, largest_epsilon
 from sfumato.advise.risk import FALSE_ALARMS, Risk
 from sfumato.errors import InvalidArgument
-
-if TYPE_CHECKING:
-    from sfumato.pages import Page
+from sfumato.pages import Page, PageTable, Presentable
 
 __all__ = ["ComparedProject", "ProjectComparison", "RAREST", "crossings"]
 
@@ -51,8 +49,8 @@ class ComparedProject:
     shared: Mapping[str, Advice] = field(default_factory=dict)  # on what all of the projects declare
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectComparison:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ProjectComparison(Presentable):
     """Several projects side by side, from declarations and plans alone.
 
     >>> from sfumato.advise import advise, choice_of_budget
@@ -115,15 +113,11 @@ class ProjectComparison:
     def lines(self) -> list[str]:
         """Return the comparison as text."""
         names = tuple(one.name for one in self.projects)
-        table = [("", *names), *self.rows()]
+        rows = self.rows()
         if shared := self.shared_rows():
-            table += [("", *("" for _ in names)), *shared]
-        widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]
+            rows += [("", *("" for _ in names)), *shared]
         return [
-            *(
-                "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-                for row in table
-            ),
+            *PageTable(heads=("", *names), rows=rows).text().splitlines(),
             "",
             *self.verdicts(),
             *(f"{one.name}: {one.advice.risk.sentence}" for one in self.projects),
@@ -148,7 +142,7 @@ class ProjectComparison:
             "notes": list(self.notes),
         }
 
-    def page(self) -> Page:
+    def document(self) -> Page:
         """Return the comparison as a page to file, with its curves."""
         from sfumato.advise.comparison_page import comparison_page
 

@@ -17,11 +17,10 @@ from sfumato.pages import (
     Paragraph,
     Section,
     SignatureLines,
-    fragment,
 )
 from sfumato.plots import Axis, Line, Picture, Points
 
-__all__ = ["CLOSING", "METHOD", "advice_fragment", "advice_page"]
+__all__ = ["CLOSING", "METHOD", "advice_page"]
 
 METHOD = (
     "The attacker of this page knows every record but one, knows the noise that is used, and takes the best"
@@ -36,22 +35,25 @@ CLOSING = "Computed from declarations and plans alone: nothing was asked of the 
 
 def advice_page(advice: Advice) -> Page:
     """Return an advice as a page, with its pictures and the precedents."""
+    opening, facts, frontier = _opening(advice), Facts(advice.facts()), _frontier(advice)
+    delta = Paragraph(_sentence(advice.delta))
     return Page(
         title=f"Which epsilon? Advice on {advice.name}",
-        opening=_opening(advice),
+        brief=(*opening, facts, *frontier, delta),
+        opening=opening,
         sections=(
             Section(
                 "What an attacker can learn",
                 Paragraph(METHOD),
                 Figure(_power(advice)),
-                Facts(advice.facts()),
+                facts,
             ),
             Section(
                 "Risk against error" if advice.errors else "Risk at other epsilons",
                 *_error_picture(advice),
-                *_frontier(advice),
+                *frontier,
             ),
-            Section("Delta", Paragraph(_sentence(advice.delta))),
+            Section("Delta", delta),
             Section(
                 "Precedents",
                 Paragraph(
@@ -83,12 +85,6 @@ def advice_page(advice: Advice) -> Page:
         ),
         closing=CLOSING,
     )  # fmt: skip
-
-
-def advice_fragment(advice: Advice) -> str:
-    """Return an advice as HTML for a notebook."""
-    delta = Paragraph(_sentence(advice.delta))
-    return fragment(*_opening(advice), Facts(advice.facts()), *_frontier(advice), delta)
 
 
 def _opening(advice: Advice) -> tuple[Block, ...]:

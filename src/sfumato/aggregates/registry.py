@@ -46,19 +46,18 @@ class Function(Enum):
     HISTOGRAM = Histogram("histogram", ("histogram",))
     SAMPLE_AND_AGGREGATE = SampleAndAggregate("sample_and_aggregate")
 
-    @property
-    def record(self) -> AggregateRecord:
-        """All that is known about it."""
-        record: AggregateRecord = self.value
-        return record
+    record: AggregateRecord
+    """All that is known about it."""
+    label: str
+    """How it is shown and stored."""
 
-    @property
-    def label(self) -> str:
-        """How it is shown and stored."""
-        return self.record.label
+    def __init__(self, record: AggregateRecord) -> None:
+        self.record = record
+        self.label = record.label
 
 
 _CALLED = {name: one for one in Function for name in one.record.names}
+_LABELLED = {one.label: one for one in Function}
 
 
 def function_called(*names: str) -> Function | None:
@@ -68,4 +67,4 @@ def function_called(*names: str) -> Function | None:
 
 def function_labelled(label: str) -> Function:
     """Return the aggregate that was stored under a label."""
-    return next(one for one in Function if one.label == label)
+    return _LABELLED[label]

@@ -22,6 +22,7 @@ __all__ = ["Basis", "PlanHashes", "basis_of", "shows_all"]
 
 _T = TypeVar("_T")
 _WALKED = (*get_args(Node), BlockValues, Factor, Measure)  # what may hold a column
+_HOLDERS = (tuple, *_WALKED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +118,11 @@ def _renamed(node: _T, aliases: Mapping[str, str]) -> _T:
         case Listed(columns=columns):
             found = replace(found, columns=_renamed(columns, aliases))
         case tuple():
-            found = tuple(_renamed(one, aliases) for one in found)
+            found = tuple([_renamed(one, aliases) if isinstance(one, _HOLDERS) else one for one in found])
         case _ if isinstance(found, _WALKED):
-            named = {field.name: getattr(found, field.name) for field in fields(found)}
-            found = replace(found, **{name: _renamed(one, aliases) for name, one in named.items()})
+            named = [(one.name, getattr(found, one.name)) for one in fields(found)]
+            holders = {
+                name: _renamed(one, aliases) for name, one in named if one and isinstance(one, _HOLDERS)
+            }
+            found = replace(found, **holders) if holders else found
     return found  # type: ignore[no-any-return]

@@ -25,7 +25,7 @@ from sfumato.analysis.pricing import Cost, price
 from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number
 from sfumato.core.rules import PureRule
-from sfumato.plan.request import DEFAULT_OPTIONS, Options
+from sfumato.plan.options import DEFAULT_OPTIONS, Options
 
 __all__ = ["divided", "price_together"]
 

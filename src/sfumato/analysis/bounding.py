@@ -29,7 +29,7 @@ from sfumato.catalog.table import Table
 from sfumato.core.steps import spend
 from sfumato.plan.hints import refuse
 from sfumato.plan.limits import size
-from sfumato.plan.request import DEFAULT_OPTIONS, Options
+from sfumato.plan.options import DEFAULT_OPTIONS, Options
 from sfumato.plan.tree import Query, Span
 
 __all__ = ["bound"]

@@ -141,15 +141,11 @@ def losses_of(
 
 
 def _losses(query: Query, catalog: Catalog, bounding: Bounding) -> _Losses:
-    bare = []
-    for table in catalog.tables:
-        fields = tuple(replace(each, domain=None) for each in table.fields)
-        bare.append(replace(table, fields=fields, partition=None, keys=()))
     return _Losses(
         query=query,
         bounding=bounding,
         columns=columns_of(query.source, catalog),
-        undeclared=columns_of(query.source, replace(catalog, tables=tuple(bare))),
+        undeclared=columns_of(query.source, catalog.undeclared()),
     )
 
 

@@ -41,7 +41,7 @@ from sfumato.core.tree_estimates import LevelTree, estimate_tree
 from sfumato.core.tree_rounding import rounding_variances
 from sfumato.plan.columns import references
 from sfumato.plan.hints import refuse
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.tree import Filter, Query, relations
 
 __all__ = [

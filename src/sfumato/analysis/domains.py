@@ -38,11 +38,11 @@ def columns_of(relation: tree.Relation, catalog: Catalog) -> dict[str, Known]:
             table = catalog.table(name)
             if table is None:
                 return {}
-            found = {}
+            found, private = {}, table.private
             for column in columns:
                 field = table.field(column.name.removeprefix(f"{alias}."))
                 known = UNKNOWN if field is None else _declared(field)
-                found[column.name] = known if table.private else replace(known, declared=True)
+                found[column.name] = known if private else replace(known, declared=True)
             return found
         case tree.Listed(columns=columns, rows=rows):
             return {

@@ -18,8 +18,8 @@ from sfumato.core.arguments import Number, budget_quantity
 from sfumato.core.events import Event
 from sfumato.core.rules import UNITS
 from sfumato.plan import tree
+from sfumato.plan.options import DEFAULT_OPTIONS, Options
 from sfumato.plan.outline import outline_expression
-from sfumato.plan.request import DEFAULT_OPTIONS, Options
 
 __all__ = ["aligned", "cost_lines", "explain"]
 

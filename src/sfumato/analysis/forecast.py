@@ -21,7 +21,7 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.arguments import Number, budget_quantity, positive
 from sfumato.core.steps import spend
 from sfumato.errors import InvalidArgument
-from sfumato.plan.request import DEFAULT_OPTIONS, Options
+from sfumato.plan.options import DEFAULT_OPTIONS, Options
 
 _STEPS_PER_ANSWER = 40
 

@@ -23,7 +23,8 @@ from sfumato.analysis.bounding import bound
 from sfumato.analysis.pricing import Cost
 from sfumato.catalog.catalog import Catalog
 from sfumato.core.accountant import PrivacyBudget
-from sfumato.plan.request import Options, Request
+from sfumato.plan.options import Options
+from sfumato.plan.request import Request
 
 __all__ = ["MEASURED_PART", "QuestionLoss", "losses_of", "main_part", "priced_losses"]
 

@@ -33,7 +33,8 @@ from sfumato.catalog.kind import Kind
 from sfumato.errors import QueryRefused
 from sfumato.plan.buckets import Buckets, SoughtBounds
 from sfumato.plan.functions import call
-from sfumato.plan.request import NamedQuery, Options, Request
+from sfumato.plan.options import Options
+from sfumato.plan.request import NamedQuery, Request
 from sfumato.plan.tree import (
     Aggregate,
     ColumnRef,

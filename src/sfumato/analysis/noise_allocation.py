@@ -73,7 +73,7 @@ class Item:
         """The sum of all shifts, in sensitivities."""
         if self.total is not None:
             return self.levels * self.total
-        return self.levels * sum(multiple * times for multiple, times in self.shifts)
+        return self.levels * sum([multiple * times for multiple, times in self.shifts])
 
     @property
     def l2_squared(self) -> int | Fraction:
@@ -81,7 +81,7 @@ class Item:
         if self.total is not None:
             largest = Fraction(max(multiple for multiple, _ in self.shifts))
             return self.levels * self.total * min(self.total, largest)
-        return self.levels * sum(multiple**2 * times for multiple, times in self.shifts)
+        return self.levels * sum([multiple**2 * times for multiple, times in self.shifts])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,7 +60,7 @@ from sfumato.core.rules import PureRule
 from sfumato.core.steps import spend
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.plan.hints import refuse
-from sfumato.plan.request import DEFAULT_OPTIONS, Options
+from sfumato.plan.options import DEFAULT_OPTIONS, Options
 
 __all__ = ["Cost", "Noise", "price"]
 
@@ -164,7 +164,7 @@ def price(
     candidates = []
     for law in _laws(budget, options.noise):
         items = _items(bounding, law, options.weights, pure=_counts_pure(budget))
-        candidates.append(_shared(law, items, bounding, budget, wanted, part))
+        candidates.append(_shared(law, items, bounding, budget, wanted, allowance, part))
     best = min(candidates, key=lambda candidate: candidate.objective)
     cost = _cost(best, bounding, budget, wanted, share)
     return replace(cost, part=part, objective=best.objective)
@@ -176,6 +176,7 @@ def _shared(
     bounding: Bounding,
     budget: PrivacyBudget,
     epsilon: Fraction,
+    allowance: Fraction,
     part: Fraction,
 ) -> Treatment:
     """Return the noise of all items; an aggregate with a share of epsilon gets what that share allows.
@@ -183,7 +184,6 @@ def _shared(
     Theorem: what the shares allow (less, if that is more than the whole) and what is left for all others add
     up to what epsilon allows, and each set of items costs at most its own part by `calibrated`.
     """
-    allowance = budget.allowance(epsilon) * part
     deciding = (None, deciding_measure(bounding.query, bounding.min_units))
     measures = dict.fromkeys(item.measure for item in items)
     known = {name: _owner(name, bounding, decides=name in deciding) for name in measures}

@@ -38,7 +38,7 @@ from sfumato.core.steps import spend
 from sfumato.plan.columns import outputs, references, substituted, with_parts
 from sfumato.plan.conditions import one_of
 from sfumato.plan.hints import refuse
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.tree import ColumnRef, Expression, Listed, Literal, Query, Relation
 
 __all__ = ["MOST_GROUPS", "PublicTables", "listed_groups"]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any
 
 from sfumato.analysis.calendar import (
@@ -61,6 +62,7 @@ class Known:
 _Columns = Mapping[str, Known]
 UNKNOWN = Known()
 _NULL = Known(interval=None, values=())
+_NULLABLE, _UNLISTED = attrgetter("nullable"), attrgetter("unlisted")
 
 
 def known_of(expression: Expression, columns: _Columns) -> Known:
@@ -112,19 +114,22 @@ def either(several: list[Known]) -> Known:
         else:
             values.extend(one.values)
     return Known(
-        interval=hull(one.interval for one in several),
+        interval=hull([one.interval for one in several]),
         values=tuple(dict.fromkeys(values)) if values is not None and len(values) <= _MOST_VALUES else None,
         dates=_dates_around([one.dates for one in several if one.values != ()]),
-        longest=max((_characters(one) for one in several), default=math.inf),
-        nullable=any(one.nullable for one in several),
-        unlisted=any(one.unlisted for one in several),
+        longest=max(map(_characters, several), default=math.inf),
+        nullable=any(map(_NULLABLE, several)),
+        unlisted=any(map(_UNLISTED, several)),
     )
 
 
 def _one_of_those(several: list[Known], met: list[Known]) -> Known:
     """Return what is known of one of several values; only the values of those that are `met` occur."""
+    whole = either(several)
+    if len(met) == len(several):
+        return whole
     found = either(met)
-    return replace(either(several), values=found.values, nullable=found.nullable, unlisted=found.unlisted)
+    return replace(whole, values=found.values, nullable=found.nullable, unlisted=found.unlisted)
 
 
 def _truths(condition: Known) -> set[Value]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from sfumato.core.grid import Grid
 from sfumato.core.intervals import EVERYTHING, Interval
@@ -22,6 +23,7 @@ _MOST_POINTS = 4096  # cells of a quantile's histogram
 _MOST_GROUPED = 1024  # of one by groups
 
 
+@lru_cache(maxsize=256)
 def centred_grid(
     low: Fraction, high: Fraction, *, whole: bool, parts: int, centred: bool, multiplied: bool
 ) -> tuple[Grid, float]:
@@ -69,6 +71,7 @@ def clamped_grid(
     return Grid(step=step, lower=bottom, upper=top), (int(inner[0] / step), int(inner[1] / step))
 
 
+@lru_cache(maxsize=8)
 def ones(parts: int = 1) -> Grid:
     """Return the grid that makes `parts` of every value: it counts those that are there."""
     return Grid(step=Fraction(1, parts), lower=1, upper=1)

@@ -20,6 +20,7 @@ from sfumato.anonymity.losses import Loss
 from sfumato.anonymity.measures import AnonymityMeasures
 from sfumato.anonymity.pictures import loss_picture, risk_picture, size_picture
 from sfumato.anonymity.recoded import Recoded
+from sfumato.pages import PageTable
 from sfumato.plots import Picture
 
 __all__ = ["Generalised", "WARNING"]
@@ -138,11 +139,7 @@ class Generalised:
         return rows
 
     def __str__(self) -> str:
-        rows = self.rows()
-        name, first, second = (max(len(row[place]) for row in rows) for place in range(3))
-        lines = [f"generalised by {self.method}, to reach {self.goal}"]
-        lines.append(f"  {'':{name}}  {'before':>{max(first, 6)}}  {'after':>{max(second, 5)}}")
-        lines += [
-            f"  {label:{name}}  {old:>{max(first, 6)}}  {new:>{max(second, 5)}}" for label, old, new in rows
-        ]
-        return "\n".join([*lines, str(self.loss), WARNING, OWNER])
+        table = PageTable(heads=("", "before", "after"), rows=self.rows(), sides="lrr")
+        lines = (f"  {line}" for line in table.text().splitlines())
+        first = f"generalised by {self.method}, to reach {self.goal}"
+        return "\n".join([first, *lines, str(self.loss), WARNING, OWNER])

@@ -26,7 +26,8 @@ from sfumato.core.composition import Composition
 from sfumato.core.events import Event
 from sfumato.errors import InvalidArgument
 from sfumato.pipeline import PricedQuery, plan
-from sfumato.plan.request import QuestionOptions, with_options
+from sfumato.plan.options import QuestionOptions
+from sfumato.plan.request import with_options
 from sfumato.plan.sql import parse
 from sfumato.session import Database
 

@@ -25,7 +25,7 @@ from sfumato.pages import (
 )
 from sfumato.plots import Axis, Line, Picture, Points
 
-__all__ = ["LIMITS", "pictures", "renderer_of", "to_html", "to_markdown", "write_report"]
+__all__ = ["LIMITS", "pictures", "renderer_of", "report_page", "write_report"]
 
 _TITLE = "Privacy audit of sfumato"
 
@@ -55,7 +55,11 @@ def write_report(report: Report, path: str | os.PathLike[str]) -> None:
 
 def renderer_of(path: str | os.PathLike[str]) -> Callable[[Report], str]:
     """Return what makes the text of a report for a file of this name."""
-    known = {".html": to_html, ".md": to_markdown, ".json": _to_json}
+    known: dict[str, Callable[[Report], str]] = {
+        ".html": lambda report: report.document().html(),
+        ".md": lambda report: report.to_markdown(),
+        ".json": _to_json,
+    }
     found = known.get(Path(path).suffix.lower())
     if found is None:
         raise InvalidArgument(
@@ -216,8 +220,8 @@ def _points(label: str, points: list[tuple[int, float]], beyond: bool = False) -
 # -- pages ------------------------------------------------------------------------------------
 
 
-def to_html(report: Report) -> str:
-    """Return the report as one page."""
+def report_page(report: Report) -> Page:
+    """Return the report as a page to file."""
     tables = (
         Section(title, Paragraph(about), PageTable(heads=head, rows=[_flagged(row) for row in rows]))
         for title, about, (head, *rows) in _sections(report)
@@ -231,18 +235,8 @@ def to_html(report: Report) -> str:
             *tables,
             Section("What this cannot show", BulletList(LIMITS), SignatureLines()),
         ),
-    ).html()
+    )
 
 
 def _flagged(row: tuple[str, ...]) -> tuple[str | Flag, ...]:
     return (*row[:-1], Flag(row[-1])) if row[-1] in ("FALSE", "NO") else row
-
-
-def to_markdown(report: Report) -> str:
-    """Return the report as text."""
-    lines = [f"# {_TITLE}", _made(report), f"**{_result(report)}**", *_method(report)]
-    for title, about, (head, *rows) in _sections(report):
-        cells = ([cell.replace("|", "\\|") for cell in row] for row in (head, ["---"] * len(head), *rows))
-        lines += [f"## {title}", about, "\n".join(f"| {' | '.join(row)} |" for row in cells)]
-    lines += ["## What this cannot show", "\n".join(f"- {text}" for text in LIMITS)]
-    return "\n\n".join(lines) + "\n"

@@ -21,6 +21,7 @@ from sfumato.audit.subject import Subject, Verdict, examine
 from sfumato.audit.training_runs import examine_training
 from sfumato.audit.zoo import ANIMALS, Animal
 from sfumato.learn import LogisticRegression
+from sfumato.pages import Page, Presentable
 
 __all__ = ["Part", "Report", "TRAINING", "single_report", "suite"]
 
@@ -48,8 +49,8 @@ class Part:
         return all(verdict.passed for verdict in self.verdicts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Report(Presentable):
     """What was examined, when and with what; and the zoo, each animal with the verdict on it.
 
     A report of one question has no zoo.
@@ -79,6 +80,12 @@ class Report:
     def passed(self) -> bool:
         """Whether the system passed before an auditor that can see."""
         return self.sound and self.sighted
+
+    def document(self) -> Page:
+        """Return the report as a page to file: `.html()` is one file that needs no other."""
+        from sfumato.audit.reports import report_page
+
+        return report_page(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole report, JSON-ready."""

@@ -11,11 +11,12 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from functools import cache
 from itertools import repeat
 from typing import Any
 
@@ -26,6 +27,9 @@ __all__ = ["VERSION", "canonical", "fingerprint"]
 
 VERSION = 1
 """The version of the rules; a fingerprint of another version equals none of this one."""
+
+_WHOLE = 2**53  # below it, every reader of JSON keeps whole numbers
+_AS_IT_IS = frozenset({type(None), bool, str})
 
 
 def fingerprint(**parts: Any) -> str:
@@ -46,6 +50,12 @@ def canonical(value: Any) -> str:
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
+@cache
+def _compared(kind: type) -> tuple[str, ...]:
+    """Return the fields of a class that take part in comparisons."""
+    return tuple(field.name for field in fields(kind) if field.compare)
+
+
 def _plain(value: Any) -> Any:
     match value:
         case None | bool() | str():
@@ -55,7 +65,7 @@ def _plain(value: Any) -> Any:
         case Kind():
             return {"kind": value.value}
         case int():
-            return value if abs(value) < 2**53 else {"int": f"{value:x}"}
+            return value if abs(value) < _WHOLE else {"int": f"{value:x}"}
         case float():
             return {"float": value.hex()}
         case Fraction():
@@ -65,14 +75,25 @@ def _plain(value: Any) -> Any:
         case datetime.date():
             return {type(value).__name__: value.isoformat()}
         case tuple() | list():
-            return [_plain(one) for one in value]
+            return _all_plain(value)
         case Set():
             return {"set": sorted(canonical(one) for one in value)}
         case Mapping():
             if not all(map(isinstance, value, repeat(str))):
                 raise Unsupported("a record whose keys are not texts")
-            return {key: one if type(one) is str else _plain(one) for key, one in value.items()}
+            return dict(zip(value, _all_plain(value.values()), strict=True))
     if is_dataclass(value) and not isinstance(value, type):
-        named = {field.name: getattr(value, field.name) for field in fields(value) if field.compare}
-        return {"record": type(value).__name__, "of": _plain(named)}
+        names = _compared(type(value))
+        own = _all_plain(map(getattr, repeat(value), names))
+        return {"record": type(value).__name__, "of": dict(zip(names, own, strict=True))}
     raise Unsupported(f"a canonical record of a {type(value).__name__}")
+
+
+def _all_plain(values: Iterable[Any]) -> list[Any]:
+    """Return several values as JSON has them; most take no call of their own."""
+    found = []
+    for value in values:
+        kind = type(value)
+        as_it_is = kind in _AS_IT_IS or (kind is int and -_WHOLE < value < _WHOLE)
+        found.append(value if as_it_is else _plain(value))
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from sfumato.catalog.canonical import fingerprint
@@ -66,6 +66,7 @@ class Catalog:
     policy: Policy = field(default_factory=Policy)
     _by_name: dict[str, Table] = field(init=False, repr=False, compare=False)
     _fingerprint: str | None = field(default=None, init=False, repr=False, compare=False)
+    _undeclared: Catalog | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_name", {table.name.lower(): table for table in self.tables})
@@ -144,6 +145,18 @@ class Catalog:
                     "let both be whole numbers, or both texts: columns of one kind, and not binary numbers",
                 ),
             )
+
+    def undeclared(self) -> Catalog:
+        """Return the catalog as it would be if the owner had said nothing of what columns hold."""
+        if self._undeclared is None:
+            tables = []
+            for table in self.tables:
+                fields = tuple(replace(one, domain=None) for one in table.fields)
+                tables.append(replace(table, fields=fields, partition=None, keys=()))
+            found = replace(self, tables=tuple(tables))
+            object.__setattr__(self, "_undeclared", found)
+            return found
+        return self._undeclared
 
     def fingerprint(self) -> str:
         """Return a hash of all that is declared about tables and questions, without grants.

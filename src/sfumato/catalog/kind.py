@@ -34,11 +34,19 @@ class Kind:
     True
     """
 
-    __slots__ = ("digits", "scale", "value")
+    __slots__ = ("binary", "digits", "exact", "numeric", "scale", "value", "whole")
 
     value: str
     digits: int  # of a decimal, all of them; 0 for other kinds
     scale: int  # of a decimal, those behind the point
+    whole: bool
+    """Whether values are whole numbers."""
+    exact: bool
+    """Whether values are whole numbers or decimals, which arithmetic does not round."""
+    binary: bool
+    """Whether values are binary numbers, which arithmetic rounds."""
+    numeric: bool
+    """Whether values are numbers."""
 
     INTEGER: ClassVar[Kind]
     HUGEINT: ClassVar[Kind]
@@ -63,8 +71,11 @@ class Kind:
     @classmethod
     def _add(cls, value: str, digits: int = 0, scale: int = 0) -> Kind:
         kind = object.__new__(cls)
-        for name, given in (("value", value), ("digits", digits), ("scale", scale)):
-            object.__setattr__(kind, name, given)
+        whole, binary = value in ("integer", "hugeint"), value in ("float", "real")
+        exact = whole or digits > 0
+        given = {"value": value, "digits": digits, "scale": scale, "whole": whole, "exact": exact}
+        for name, one in (given | {"binary": binary, "numeric": exact or binary}).items():
+            object.__setattr__(kind, name, one)
         return cls._found.setdefault(value, kind)  # one of two threads wins
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -80,26 +91,6 @@ class Kind:
     def decimal(cls, digits: int, scale: int) -> Kind:
         """Return the kind of decimals with this many digits, `scale` of them behind the point."""
         return cls(f"decimal({digits},{scale})")
-
-    @property
-    def numeric(self) -> bool:
-        """Whether values are numbers."""
-        return self.exact or self.binary
-
-    @property
-    def whole(self) -> bool:
-        """Whether values are whole numbers."""
-        return self in (Kind.INTEGER, Kind.HUGEINT)
-
-    @property
-    def exact(self) -> bool:
-        """Whether values are whole numbers or decimals, which arithmetic does not round."""
-        return self.whole or self.digits > 0
-
-    @property
-    def binary(self) -> bool:
-        """Whether values are binary numbers, which arithmetic rounds."""
-        return self in (Kind.FLOAT, Kind.REAL)
 
 
 for _name in ("integer", "hugeint", "float", "real", "text", "boolean", "date", "timestamp"):

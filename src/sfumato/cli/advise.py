@@ -85,7 +85,7 @@ def advise(
 def _show(advice: Advice, output: str | None, *, as_json: bool) -> None:
     if output is not None:
         with working("drawing the page"):
-            write(advice.page().html().encode(), output, paid=False)
+            write(advice.document().html().encode(), output, paid=False)
     lines = [*advice.lines(), *([] if output is None else [f"written: {output}"])]
     say(advice.record(), "\n".join(lines), as_json=as_json)
 

@@ -30,6 +30,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.predict import predict
 from sfumato.cli.query import explain, losses, query
+from sfumato.cli.question_flags import ANSWER_FLAGS
 from sfumato.cli.stream import stream_app
 from sfumato.cli.survey import survey_app
 from sfumato.cli.train import train
@@ -129,7 +130,7 @@ def _budget(style: PlainOption = Plain.table, project: ProjectOption = "sfumato.
 
 
 command(app, "bounds")(bounds)
-_ANSWERS = ("error", "size", "losses", "free", "selected", "consistent", "level_shares", "non_negative")
+_ANSWERS = ("error", "size", "free", *ANSWER_FLAGS)
 command(app, "losses", without=_ANSWERS)(losses)
 command(app, "caps")(caps)
 

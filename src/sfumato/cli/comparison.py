@@ -52,7 +52,7 @@ def compare_projects(wishes: AdviceWishes, output: str | None, *, as_json: bool)
     with working("comparing"):
         found = _compared(projects, [one for one in named if one not in files], wishes)
         if output is not None:
-            write(found.page().html().encode(), output, paid=False)
+            write(found.document().html().encode(), output, paid=False)
     lines = [*found.lines(), *([] if output is None else [f"written: {output}"])]
     say(found.record(), "\n".join(lines), as_json=as_json)
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from sfumato.cli.options import EstimateOptions, Plain
-from sfumato.cli.screen import say, working
+from sfumato.cli.screen import say
+from sfumato.cli.spending import released
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -82,12 +83,7 @@ def _estimated(what: str, options: EstimateOptions, *, example: str, **asked: An
         )
     _, database = open_tables(options.project, analyst=options.analyst, free=options.dry_run)
     question: SqlQuestion = getattr(database, what)(epsilon=options.epsilon, **asked)
-    if options.dry_run:
-        price = question.price()
-        say({"price": price.record()}, "\n".join(price.lines()), as_json=options.style is Plain.json)
-        return None
-    with working("charging, computing, adding noise"):
-        return question.release(key=options.key, purpose=options.purpose)
+    return released(question, options, purpose=options.purpose)
 
 
 def _number(end: Any) -> Any:

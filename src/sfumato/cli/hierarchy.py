@@ -16,7 +16,9 @@ from sfumato.cli.options import (
     SharesOption,
     names_of,
 )
-from sfumato.cli.query import one_price, opened, paid_for, shares_of, with_price
+from sfumato.cli.query import one_price, with_price
+from sfumato.cli.question_flags import shares_of
+from sfumato.cli.spending import answer, opened
 
 __all__ = ["hierarchy"]
 
@@ -44,7 +46,8 @@ def hierarchy(
 ) -> None:
     """Ask how many rows each group of each level has, and spend: groups are the sums of their parts."""
     one_price(epsilon, error)
-    question = opened(project, analyst, options, free=options.dry_run).hierarchy(
+    _, database = opened(project, analyst, options, free=options.dry_run)
+    question = database.hierarchy(
         names_of(levels),
         places=places,
         cells=cells,
@@ -54,4 +57,4 @@ def hierarchy(
         non_negative=non_negative or None,
         purpose=purpose,
     )
-    paid_for(with_price(question, error), options)
+    answer(with_price(question, error), options)

@@ -29,21 +29,8 @@ from sfumato.errors import InvalidArgument, LedgerError, ProjectRefused, Sfumato
 
 if TYPE_CHECKING:
     from sfumato.catalog import Project
-    from sfumato.learn import (
-        AdditiveModel,
-        ClusterModel,
-        FairnessReport,
-        FittedNetwork,
-        LinearModel,
-        SelectedModel,
-    )
     from sfumato.ledger import Ledger
-    from sfumato.release import Release
-    from sfumato.release.workload_release import WorkloadRelease
-    from sfumato.workloads.marginal_release import Marginals
-
-    Learned = AdditiveModel | ClusterModel | FairnessReport | FittedNetwork | LinearModel | SelectedModel
-    Stored = Release | WorkloadRelease | Marginals | Learned
+    from sfumato.release import Published
 
 __all__ = ["ledger_app"]
 
@@ -199,28 +186,18 @@ def _show(
     write(_rendered(release, style.value, 0.95), output)
 
 
-def _rendered(release: Stored, style: str, level: float) -> bytes:
+def _rendered(release: Published, style: str, level: float) -> bytes:
     from sfumato.cli.marginals import rendered_marginals
-    from sfumato.release import Release
     from sfumato.release.formats import rendered
-    from sfumato.release.workload_release import WorkloadRelease
     from sfumato.workloads.marginal_release import Marginals
 
     if isinstance(release, Marginals):
         return rendered_marginals(release, style, level=level)
-    if isinstance(release, Release | WorkloadRelease):
-        return rendered(release, style, level)
-    if style not in ("table", "json"):
-        raise InvalidArgument(
-            f"what was learned is no {style} file", place="--format", hints=("--format json",)
-        )
-    shown = release.to_json() if style == "json" else repr(release)
-    return f"{shown}\n".encode()
+    return rendered(release, style, level)
 
 
-def _released(ledger: Ledger, number: int, step: int | None = None) -> Stored:
-    from sfumato.learn.stored import is_learned, stored_model
-    from sfumato.workloads.marginal_release import stored_release
+def _released(ledger: Ledger, number: int, step: int | None = None) -> Published:
+    from sfumato.learn.stored import read_stored
 
     try:
         stored = ledger.release(number, step=step)
@@ -249,8 +226,7 @@ def _released(ledger: Ledger, number: int, step: int | None = None) -> Stored:
             sequence=number,
             hints=("the trained network is what `fit` returns, under the same key",),
         ) from None
-    found: Stored = stored_model(text) if is_learned(text) else stored_release(text)
-    return found
+    return read_stored(text)
 
 
 def _project(file: str) -> Project | None:
@@ -293,7 +269,7 @@ def _receipt(
         screen().print("the receipt is genuine: this ledger signed it, and holds the answer it is for")
 
 
-def _check_receipt(ledger: Ledger, held: Any) -> Stored:
+def _check_receipt(ledger: Ledger, held: Any) -> Published:
     """Return the stored release that a receipt is for."""
     from sfumato.ledger import verify_receipt
 
@@ -308,7 +284,7 @@ def _check_receipt(ledger: Ledger, held: Any) -> Stored:
     return stored
 
 
-def _same_answer(stored: Stored, held: dict[str, Any]) -> bool:
+def _same_answer(stored: Published, held: dict[str, Any]) -> bool:
     """Return whether a file holds this answer: as a command wrote it, or as Python stores it."""
     if held == json.loads(stored.to_json()):
         return True

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
@@ -12,7 +11,6 @@ from sfumato.cli.options import (
     AnalystOption,
     AnswerOptions,
     EpsilonOption,
-    Format,
     GroupsOption,
     ProjectOption,
     PurposeOption,
@@ -20,8 +18,7 @@ from sfumato.cli.options import (
     RowsTotalOption,
     names_of,
 )
-from sfumato.cli.outputs import can_write, kept, write
-from sfumato.cli.screen import screen, working
+from sfumato.cli.spending import answer, opened
 from sfumato.errors import InvalidArgument, QueryRefused
 
 if TYPE_CHECKING:
@@ -32,95 +29,96 @@ if TYPE_CHECKING:
     from sfumato.session.marginals import MarginalsQuestion
     from sfumato.workloads.marginal_release import Marginals
 
-__all__ = ["declared_marginals", "marginals", "rendered_marginals"]
+__all__ = ["MarginalsOptions", "declared_marginals", "marginals", "rendered_marginals"]
 
 
-def marginals(
-    *,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarginalsOptions:
+    """Which tables are asked for, what they may cost, and which of them is shown."""
+
     columns: Annotated[
         str,
         Argument(
             help="The columns of the tables: age,sex,job; or the name of [marginals.<name>] of the project."
         ),
-    ],
+    ]
     ways: Annotated[
         str | None,
         Option(
             "--ways", help="How many columns a table has: 2, unless said, or 1,2 for tables of both kinds."
         ),
-    ] = None,
+    ] = None
     bins: Annotated[
         list[str] | None,
         Option("--bins", help="age=10, equal steps, or edges: age=0,18,65,110; may be repeated."),
-    ] = None,
+    ] = None
     bases: Annotated[
         list[str] | None,
         Option("--base", help="What is asked about a column: age=prefixes or age=ranges; may be repeated."),
-    ] = None,
+    ] = None
     missing: Annotated[
         str | None, Option("--missing", help="Columns that have a cell for rows with no value.")
-    ] = None,
+    ] = None
     weights: Annotated[
         str | None,
         Option("--weights", help="Whose variances count alike: cells, unless said, or tables."),
-    ] = None,
-    table: Annotated[str | None, Option("--table", help="The private table, if there are several.")] = None,
-    epsilon: EpsilonOption = None,
+    ] = None
+    table: Annotated[str | None, Option("--table", help="The private table, if there are several.")] = None
+    epsilon: EpsilonOption = None
     error: Annotated[
         float | None, Option("--error", help="Instead of epsilon: the 95% error of a cell of every table.")
-    ] = None,
+    ] = None
     show: Annotated[
         str | None, Option("--show", help="The columns of one table, to be written instead of the errors.")
-    ] = None,
-    analyst: AnalystOption = None,
-    purpose: PurposeOption = None,
-    max_groups: GroupsOption = None,
-    max_rows: RowsOption = None,
-    max_rows_total: RowsTotalOption = None,
-    project: ProjectOption = "sfumato.toml",
-    options: AnswerOptions,
-) -> None:
-    """Ask for contingency tables over sets of columns, and spend: all tables agree, and share their noise."""
-    from sfumato.catalog import read_project
-    from sfumato.catalog.project import ProjectMarginals
-    from sfumato.cli.project import open_tables
-    from sfumato.core.mechanism import confidence
+    ] = None
+    analyst: AnalystOption = None
+    purpose: PurposeOption = None
+    max_groups: GroupsOption = None
+    max_rows: RowsOption = None
+    max_rows_total: RowsTotalOption = None
+    project: ProjectOption = "sfumato.toml"
 
-    confidence(options.level)
-    _check_format(options.style.value, show)
-    declared = read_project(project)
-    can_write(options.output, kept(declared), style=options.style.value)
-    _, database = open_tables(project, analyst=analyst, free=options.dry_run)
-    known = declared.marginals.get(columns, ProjectMarginals(columns=names_of(columns)))
-    chosen_table = known.table if table is None else table
-    binned = {name: _bins(database, name, text, chosen_table) for name, text in _pairs(bins, "--bins")}
-    based = dict(_pairs(bases, "--base"))
-    given = {
-        "table": table,
-        "ways": None if ways is None else _whole_numbers(ways),
-        "weights": weights,
-        "bins": {**known.bins, **binned} if binned else None,
-        "bases": {**known.bases, **based} if based else None,
-        "missing": None if missing is None else names_of(missing),
-        "epsilon": epsilon,
-        "purpose": purpose,
-        "max_groups": max_groups,
-        "max_rows": max_rows,
-        "max_rows_total": max_rows_total,
-    }
-    question = declared_marginals(columns, declared, database, given)
+
+def marginals(*, asked: MarginalsOptions, options: AnswerOptions) -> None:
+    """Ask for contingency tables over sets of columns, and spend: all tables agree, and share their noise."""
+    style, show = options.style.value, asked.show
+    _check_format(style, show)
+    declared, database = opened(asked.project, asked.analyst, options, free=options.dry_run)
+    question = declared_marginals(asked.columns, declared, database, _given(asked, declared, database))
     if show is not None:
         question.check_table(names_of(show))
-    if error is not None:
-        question = question.within(error)
-    if options.dry_run:
-        _show_price(question, as_json=options.style is Format.json)
-        return
-    with working("charging, computing, adding noise"):
-        release = question.release(key=options.key)
-    write(rendered_marginals(release, options.style.value, show, level=options.level), options.output)
-    if options.output is not None:
-        screen(error=True).print(f"written: {options.output}")
+    if asked.error is not None:
+        question = question.within(asked.error)
+    answer(
+        question,
+        options,
+        lambda release: rendered_marginals(release, style, show, level=options.level),
+        about=(f"{len(question.tables()):,} tables, {question.cells:,} cells",),
+        cells=question.cells,
+    )
+
+
+def _given(asked: MarginalsOptions, declared: Project, database: Database) -> dict[str, Any]:
+    """Return what the options say, by the names that Python has for it; None where they say nothing."""
+    from sfumato.catalog.project import ProjectMarginals
+
+    known = declared.marginals.get(asked.columns, ProjectMarginals(columns=names_of(asked.columns)))
+    table = known.table if asked.table is None else asked.table
+    bins = {name: _bins(database, name, text, table) for name, text in _pairs(asked.bins, "--bins")}
+    bases = dict(_pairs(asked.bases, "--base"))
+    return {
+        "table": asked.table,
+        "ways": None if asked.ways is None else _whole_numbers(asked.ways),
+        "weights": asked.weights,
+        "bins": {**known.bins, **bins} if bins else None,
+        "bases": {**known.bases, **bases} if bases else None,
+        "missing": None if asked.missing is None else names_of(asked.missing),
+        "epsilon": asked.epsilon,
+        "purpose": asked.purpose,
+        "max_groups": asked.max_groups,
+        "max_rows": asked.max_rows,
+        "max_rows_total": asked.max_rows_total,
+    }
 
 
 def declared_marginals(
@@ -145,15 +143,6 @@ def declared_marginals(
         raise project.written.refusal(
             refusal.message, ("marginals", columns, key), code="SF706", hints=refusal.hints
         ) from None
-
-
-def _show_price(question: MarginalsQuestion, *, as_json: bool) -> None:
-    price = question.price()
-    lines = [f"{len(price.errors):,} tables, {question.cells:,} cells", *price.lines()]
-    text = json.dumps({"price": price.record(), "cells": question.cells}) if as_json else "\n".join(lines)
-    write(f"{text}\n".encode(), None, paid=False)
-    if price.refusal is not None:
-        raise price.refusal
 
 
 def _check_format(style: str, show: str | None) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer import Argument, Option
+
+from sfumato.cli.question_flags import FLAGS, flag, options_of, parameter_of
+from sfumato.plan.options import QuestionOptions
 
 __all__ = [
     "AnalystOption",
@@ -71,22 +74,14 @@ OutputOption = Annotated[
     str | None, Option("--output", "-o", help="A file for the answer, instead of standard output.")
 ]
 LevelOption = Annotated[float, Option("--level", help="The level of intervals.")]
-GroupsOption = Annotated[int | None, Option("--max-groups", help="How many groups one unit may count in.")]
-RowsOption = Annotated[
-    int | None, Option("--max-rows", help="With the weight of how many rows in each of them.")
-]
-RowsTotalOption = Annotated[
-    int | None, Option("--max-rows-total", help="With the weight of how many rows in all of them together.")
-]
+GroupsOption = Annotated[int | None, flag("max_groups")]
+RowsOption = Annotated[int | None, flag("max_rows")]
+RowsTotalOption = Annotated[int | None, flag("max_rows_total")]
 PurposeOption = Annotated[
     str | None, Option("--purpose", help="What it is for; kept in the ledger, for its owner.")
 ]
-SharesOption = Annotated[
-    str, Option("--level-shares", help="What levels get of the cost, the coarsest first: 0.02,0.08,0.9.")
-]
-NonNegativeOption = Annotated[
-    bool, Option("--non-negative", help="Counts from zero on; that is biased. Consistent ones still add up.")
-]
+SharesOption = Annotated[str, flag("level_shares")]
+NonNegativeOption = Annotated[bool, flag("non_negative")]
 _DryRun = Annotated[bool, Option("--dry-run", help="Show the price, and spend nothing.")]
 _JsonErrors = Annotated[
     bool, Option("--json-errors", help="Errors as JSON on standard error; so they are with --format json.")
@@ -107,24 +102,10 @@ class Asking:
     ] = None
     analyst: AnalystOption = None
     purpose: PurposeOption = None
-    max_groups: GroupsOption = None
-    max_rows: RowsOption = None
-    max_rows_total: RowsTotalOption = None
-    losses: Annotated[
-        bool, Option("--losses", help="Measure what caps and bounds leave out, for 5% of the cost.")
-    ] = False
+    options: QuestionOptions = field(default_factory=QuestionOptions)  # a flag for each that has one
     free: Annotated[
         bool, Option("--free", help="Answer from releases that are kept, without a charge, or refuse.")
     ] = False
-    selected: Annotated[
-        bool,
-        Option("--selected", help="Select groups privately, known in public or not: small ones are missing."),
-    ] = False
-    consistent: Annotated[
-        bool, Option("--consistent", help="Answers over ROLLUP, CUBE or GROUPING SETS add up.")
-    ] = False
-    level_shares: SharesOption = ""
-    non_negative: NonNegativeOption = False
     project: ProjectOption = "sfumato.toml"
 
 
@@ -221,26 +202,23 @@ def command(
     """Add a command to an app, with `--json-errors`, which `main` reads.
 
     A parameter whose type is a dataclass stands for the options that are its fields, except for those
-    in `without`, which keep their defaults.
+    in `without`, which keep their defaults. A field of `QuestionOptions` stands for their flags.
     """
 
     def add(run: Callable[..., None]) -> None:
-        groups: dict[str, tuple[Any, list[str]]] = {}
+        groups: dict[str, _Group] = {}
         options = []
         for parameter in inspect.signature(run, eval_str=True).parameters.values():
-            kind = parameter.annotation
-            if not is_dataclass(kind):
+            if is_dataclass(kind := parameter.annotation):
+                groups[parameter.name] = group = _Group(kind, without)
+                options += group.options()
+            else:
                 options.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-                continue
-            hints = get_type_hints(kind, include_extras=True)
-            own = [each for each in fields(kind) if each.name not in without]
-            groups[parameter.name] = kind, [each.name for each in own]
-            options += [_option(each.name, hints[each.name], each.default) for each in own]
         options.append(_option("json_errors", _JsonErrors, False))
 
         def given(*, json_errors: bool, **values: Any) -> None:
-            for name, (kind, own) in groups.items():
-                values[name] = kind(**{each: values.pop(each) for each in own})
+            for name, group in groups.items():
+                values[name] = group.taken(values)
             try:
                 run(**values)
             except KeyboardInterrupt as stop:  # of a question: it says whether it was charged
@@ -253,6 +231,35 @@ def command(
         app.command(name, **settings)(given)
 
     return add
+
+
+class _Group:
+    """A dataclass whose fields are options of a command, but for those that it goes without."""
+
+    def __init__(self, kind: Any, without: tuple[str, ...]) -> None:
+        self._kind, self._hints = kind, get_type_hints(kind, include_extras=True)
+        self._fields = [each for each in fields(kind) if each.name not in without]
+        self._flags = [name for name in FLAGS if name not in without]
+
+    def options(self) -> list[inspect.Parameter]:
+        """Return the options, in the order of the fields."""
+        found = []
+        for each in self._fields:
+            if self._hints[each.name] is QuestionOptions:
+                found += [_option(name, *parameter_of(name)) for name in self._flags]
+            else:
+                found.append(_option(each.name, self._hints[each.name], each.default))
+        return found
+
+    def taken(self, values: dict[str, Any]) -> Any:
+        """Take the values of the options from those that were given, and return them as the dataclass."""
+        taken = {}
+        for each in self._fields:
+            if self._hints[each.name] is QuestionOptions:
+                taken[each.name] = options_of({name: values.pop(name) for name in self._flags})
+            else:
+                taken[each.name] = values.pop(each.name)
+        return self._kind(**taken)
 
 
 def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:

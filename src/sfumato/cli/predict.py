@@ -29,7 +29,9 @@ def predict(
     import pyarrow as pa
     from pyarrow import csv, parquet
 
-    from sfumato.learn.stored import stored_model
+    from sfumato.learn import SelectedModel
+    from sfumato.learn.fitted_model import FittedModel, LabelledModel
+    from sfumato.learn.stored import read_stored
 
     can_write(output, {model: "the model", data: "the public rows"})
     check_apart(data, _private_files(project), "data")
@@ -40,11 +42,11 @@ def predict(
         rows = parquet.read_table(data) if data.lower().endswith(".parquet") else csv.read_csv(data)
     except (OSError, UnicodeDecodeError, pa.ArrowInvalid):
         raise InvalidArgument(wrong, place="predict", hints=("predict model.json rows.csv",)) from None
-    found = stored_model(text)
-    found = getattr(found, "model", found)  # of a choice, the model that was chosen
-    if not hasattr(found, "predict"):
+    found = read_stored(text)
+    found = found.model if isinstance(found, SelectedModel) else found
+    if not isinstance(found, FittedModel):
         raise InvalidArgument("this is not a model", place="model", hints=("`sfumato train` writes one",))
-    name = found.label.name if hasattr(found, "label") else "cluster"
+    name = found.label.name if isinstance(found, LabelledModel) else "cluster"
     table = pa.table({name: found.predict(rows).tolist()})
     sink = pa.BufferOutputStream()
     csv.write_csv(table, sink)

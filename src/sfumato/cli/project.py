@@ -14,19 +14,24 @@ from sfumato.errors import LedgerError, RoleWarning
 from sfumato.ledger import OWNER, Ledger
 from sfumato.session import Database, open_project
 
-__all__ = ["book_of", "open_ledger", "open_tables", "role_notes"]
+__all__ = ["book_of", "open_ledger", "open_tables", "role_notes", "tables_of"]
 
 
 def open_tables(file: str, *, analyst: str | None = None, free: bool = False) -> tuple[Project, Database]:
     """Open a project's tables. With `free`, to look at prices: no private value is read."""
     project = read_project(file)
+    return project, tables_of(project, analyst=analyst, free=free)
+
+
+def tables_of(project: Project, *, analyst: str | None = None, free: bool = False) -> Database:
+    """Open the tables of a project that was read."""
     with working("opening the tables"), role_notes() as notes:
         book = book_of(project)
         who = OWNER if analyst is None else analyst
         database = open_project(project, analyst=who, ledger=book, read=not free)
     for note in notes:
         screen(error=True).print(f"note: {note}")
-    return project, database
+    return database
 
 
 @contextmanager

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING
 
-from sfumato.cli.options import AnswerOptions, Asking, Plain, PlainOption, names_of
-from sfumato.cli.outputs import can_write, kept, write
-from sfumato.cli.screen import screen, working
+from sfumato.cli.options import AnswerOptions, Asking, Plain, PlainOption
+from sfumato.cli.outputs import write
+from sfumato.cli.spending import answer, opened
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -20,11 +20,8 @@ __all__ = [
     "explain",
     "losses",
     "one_price",
-    "opened",
-    "paid_for",
     "query",
     "question_text",
-    "shares_of",
     "text_of",
     "with_price",
 ]
@@ -45,49 +42,10 @@ def losses(asking: Asking, options: AnswerOptions) -> None:
 def _answer(asking: Asking, options: AnswerOptions, *, losses: bool) -> None:
     """Ask and release the question, or what it loses."""
     prices_only = options.dry_run and not asking.free  # a free answer is of the data as it is
-    question = _asked(asking, opened(asking.project, asking.analyst, options, free=prices_only))
+    question = _asked(asking, opened(asking.project, asking.analyst, options, free=prices_only)[1])
     if losses:
         question = question.losses(epsilon=question.epsilon)
-    paid_for(question, options, size=asking.size)
-
-
-def opened(project: str, analyst: str | None, options: AnswerOptions, *, free: bool) -> Database:
-    """Return the tables of a project, once it is known that an answer can be written."""
-    from sfumato.catalog import read_project
-    from sfumato.cli.project import open_tables
-    from sfumato.core.mechanism import confidence
-
-    confidence(options.level)
-    can_write(options.output, kept(read_project(project)), style=options.style.value)
-    return open_tables(project, analyst=analyst, free=free)[1]
-
-
-def paid_for(question: SqlQuestion, options: AnswerOptions, *, size: float | None = None) -> None:
-    """Release a question and write its answer; with `dry_run`, show its price alone."""
-    from sfumato.release.formats import rendered
-
-    style, output = options.style.value, options.output
-    if options.dry_run:
-        price = question.price(size=size)
-        text = json.dumps({"price": price.record()}) if style == "json" else "\n".join(price.lines())
-        write(f"{text}\n".encode(), None, paid=False)
-        if price.refusal is not None:
-            raise price.refusal
-        return
-    with working("charging, computing, adding noise"):
-        release = question.release(key=options.key)
-    write(rendered(release, style, options.level), output)
-    if output is not None:
-        screen(error=True).print(f"written: {output}")
-
-
-def shares_of(text: str) -> tuple[Decimal, ...]:
-    """Return the shares that a text lists, divided by commas."""
-    try:
-        return tuple(Decimal(one) for one in names_of(text))
-    except ArithmeticError:
-        hint = "--level-shares 0.02,0.08,0.9: one for each level, the coarsest first"
-        raise InvalidArgument("shares are numbers", place="--level-shares", hints=(hint,)) from None
+    answer(question, options, price=partial(question.price, size=asking.size))
 
 
 def explain(asking: Asking, style: PlainOption = Plain.table) -> None:
@@ -110,16 +68,9 @@ def _asked(asking: Asking, database: Database) -> SqlQuestion:
     question = database.sql(
         question_text(asking.question),
         epsilon=asking.epsilon,
-        max_groups=asking.max_groups,
-        max_rows=asking.max_rows,
-        max_rows_total=asking.max_rows_total,
         purpose=asking.purpose,
-        keys="selected" if asking.selected else None,
-        losses=asking.losses or None,
         free=asking.free,
-        consistent=asking.consistent or None,
-        level_shares=shares_of(asking.level_shares) or None,
-        non_negative=asking.non_negative or None,
+        **asking.options,
     )
     if question.only_free:
         return question
@@ -163,8 +114,8 @@ def text_of(file: str) -> str:
     if file == "-":
         return sys.stdin.read(_LONGEST + 1)
     try:
-        with open(file, encoding="utf-8") as opened:
-            return opened.read(_LONGEST + 1)
+        with open(file, encoding="utf-8") as given:
+            return given.read(_LONGEST + 1)
     except (OSError, UnicodeDecodeError):
         raise InvalidArgument(
             "the file with the question cannot be read", place=file, hints=("give SQL, a file or -",)

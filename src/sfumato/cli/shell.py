@@ -12,13 +12,13 @@ from fractions import Fraction
 
 from sfumato.catalog import Project
 from sfumato.cli.budget import lines_of, record_of
-from sfumato.cli.outputs import write
+from sfumato.cli.options import AnswerOptions, Format
 from sfumato.cli.project import open_tables
-from sfumato.cli.screen import screen, working
+from sfumato.cli.screen import screen
+from sfumato.cli.spending import answer
 from sfumato.cli.statements import script
 from sfumato.core.arguments import budget_quantity
 from sfumato.errors import InvalidArgument
-from sfumato.release.formats import rendered
 from sfumato.session import Database, SqlQuestion
 from sfumato.session.price import Price
 
@@ -97,9 +97,7 @@ class Shell:
 
     def release(self, question: SqlQuestion) -> None:
         """Spend, and show the answer."""
-        with working("charging, computing, adding noise"):
-            release = question.release()
-        write(rendered(release, self.style, 0.95), None)
+        answer(question, AnswerOptions(style=Format(self.style)))
 
     # -- commands -------------------------------------------------------------------------------
 

@@ -112,7 +112,7 @@ def _show(
     can_write(html, kept(read_project(project)), place="--html")
     published = _opened(name, project, analyst).show()
     if html is not None:
-        write(published.page(level=level).html().encode(), html, place="--html")
+        write(published.document(level=level).html().encode(), html, place="--html")
         screen(error=True).print(f"written: {html}")
         return
     if plot:

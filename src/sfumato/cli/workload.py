@@ -15,7 +15,6 @@ SELECT COUNT(*) AS n FROM people;
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,8 +29,7 @@ from sfumato.cli.options import (
     ProjectOption,
     PurposeOption,
 )
-from sfumato.cli.outputs import can_write, kept, write
-from sfumato.cli.screen import screen, working
+from sfumato.cli.spending import answer, opened
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -63,34 +61,13 @@ def workload(
     options: AnswerOptions,
 ) -> None:
     """Ask many questions at once, and spend: what they have in common is measured once."""
-    from sfumato.catalog import read_project
-    from sfumato.cli.project import open_tables
-    from sfumato.core.mechanism import confidence
-    from sfumato.release.formats import rendered
-
-    confidence(options.level)
     if options.style in (Format.csv, Format.parquet):
         raise InvalidArgument(
             f"several answers are no {options.style.value} file", place="--format", hints=("--format json",)
         )
-    declared = read_project(project)
-    can_write(options.output, kept(declared), style=options.style.value)
-    _, database = open_tables(project, analyst=analyst, free=options.dry_run)
+    declared, database = opened(project, analyst, options, free=options.dry_run)
     asked = declared_workload(file, declared, database, epsilon=epsilon, size=size, purpose=purpose)
-    with working("finding the noise"):
-        price = asked.price()
-    if options.dry_run:
-        as_json = options.style is Format.json
-        text = json.dumps({"price": price.record()}) if as_json else "\n".join(price.lines())
-        write(f"{text}\n".encode(), None, paid=False)
-        if price.refusal is not None:
-            raise price.refusal
-        return
-    with working("charging, computing, adding noise"):
-        release = asked.release(key=options.key)
-    write(rendered(release, options.style.value, options.level), options.output)
-    if options.output is not None:
-        screen(error=True).print(f"written: {options.output}")
+    answer(asked, options)
 
 
 def declared_workload(

@@ -84,12 +84,7 @@ class Baseline:
 
     def lines(self) -> list[str]:
         """Return the table as aligned text."""
-        cells: Sequence[Sequence[str]] = (self.heads, *self.rows)
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        return [
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
-            for row in cells
-        ]
+        return PageTable(heads=self.heads, rows=self.rows, sides="lrrrr").text().splitlines()
 
     def __repr__(self) -> str:
         return "\n".join([*self.lines(), self.legend])

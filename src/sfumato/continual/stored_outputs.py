@@ -26,8 +26,7 @@ class StoredOutputs(Mapping[int, Mapping[str, Any]]):
     """The outputs of a stream's first periods, by period; one that was skipped is not in it."""
 
     def __init__(self, ledger: Ledger, sequence: int, taken: int) -> None:
-        found = {number: stored_output(ledger, sequence, number) for number in range(1, taken + 1)}
-        self._stored = {number: output for number, output in found.items() if output is not None}
+        self._stored = ledger.outputs(sequence, taken)
         self._read: dict[int, Mapping[str, Any]] = {}
         self._keys: Any = None  # most periods have the same ones: they are held once
 

@@ -2,48 +2,62 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sfumato.continual.stream_picture import pictures
 from sfumato.errors import InvalidArgument
-from sfumato.pages import Block, BulletList, Figure, Notice, Page, PageTable, Section
+from sfumato.pages import (
+    Block,
+    BulletList,
+    Figure,
+    Notice,
+    Page,
+    PageTable,
+    Paragraph,
+    Pictures,
+    Section,
+)
 from sfumato.release.display import cells
+from sfumato.release.published import CLOSING
 
 if TYPE_CHECKING:
     from sfumato.continual.stream_release import StreamRelease
 
-__all__ = ["stream_blocks", "stream_page"]
-
-
-def stream_blocks(release: StreamRelease, *, level: float = 0.95) -> tuple[Block, ...]:
-    """Return what a notebook shows: how far it is, the newest totals, and a picture of each column."""
-    periods = release.stream.periods
-    said = f"Stream {release.stream.name}: {periods.said(release.taken)} are published."
-    if not release.outputs:
-        return (Notice(said),)
-    heads, rows = cells(release.total())
-    newest = PageTable(heads=tuple(heads), rows=rows, caption="The newest running total; ± covers 95%.")
-    return (Notice(said), newest, *_figures(release, totals=True, level=level))
+__all__ = ["stream_page"]
 
 
 def stream_page(release: StreamRelease, *, level: float) -> Page:
     """Return a report of all that is published."""
-    stream = release.stream
-    opening, *totals = stream_blocks(release, level=level)
-    sections = []
+    stream, periods = release.stream, release.stream.periods
+    name, published = stream.name, periods.said(release.taken)
+    opening = Notice(f"Stream {name}: {published} are published.")
+    brief: tuple[Block, ...] = (Paragraph(f"stream `{name}`: {published} published"),)
+    sections: tuple[Section, ...] = ()
     if release.outputs:
-        alone = _figures(release, totals=False, level=level)
-        sections = [
-            Section("Running totals", *totals),
-            Section(f"Each {stream.periods.every} by itself", *alone),
-            Section("What to know of it", BulletList(release.total().notes)),
-        ]
+        total = release.total()
+        totals = Pictures(partial(_figures, release, totals=True, level=level))
+        alone = Pictures(partial(_figures, release, totals=False, level=level))
+        heads, rows = cells(total)
+        caption = "The newest running total; ± covers 95%."
+        newest = PageTable(heads=tuple(heads), rows=rows, caption=caption)
+        brief = (
+            Paragraph(f"stream `{name}`: {published} published; the running total is"),
+            *(block for block in total.document().brief if not isinstance(block, Pictures)),
+            totals,
+        )
+        sections = (
+            Section("Running totals", newest, totals),
+            Section(f"Each {periods.every} by itself", alone),
+            Section("What to know of it", BulletList(total.notes)),
+        )
     return Page(
-        title=f"Stream {stream.name}",
+        title=f"Stream {name}",
         made=f"epsilon {float(stream.epsilon):g} for all periods together",
+        brief=brief,
         opening=(opening,),
-        sections=tuple(sections),
-        closing="Everything on this page was published with noise, and may be shown to anybody.",
+        sections=sections,
+        closing=CLOSING,
     )
 
 

@@ -36,6 +36,7 @@ from sfumato.continual.periods import Moment, moment
 from sfumato.continual.pricing import PricedStream
 from sfumato.continual.series import deviation, period_deviations, total_deviations
 from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.pages import Page, Presentable
 from sfumato.plan.outline import labels
 from sfumato.release import NoisyGroups, Release, publish, tabulate
 from sfumato.release.answers import NoisyTable
@@ -44,7 +45,6 @@ from sfumato.release.storage import decode
 if TYPE_CHECKING:
     import pyarrow
 
-    from sfumato.pages import Page
     from sfumato.plots import Picture
 
 __all__ = ["Span", "StreamRelease"]
@@ -53,8 +53,8 @@ Span = int | Moment | tuple[int | Moment, int | Moment]
 """A period, or the first and the last period of a window."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StreamRelease:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class StreamRelease(Presentable):
     """The releases of a stream so far. Everything in it may be shown to anybody.
 
     Periods are named by their numbers, from 1, or by a date or moment in them.
@@ -184,7 +184,7 @@ class StreamRelease:
         columns = [y] if y is not None else drawn_columns(self)[:1]
         return pictures(self, columns, totals=totals, groups=groups, level=level)[0]
 
-    def page(self, *, level: float = 0.95) -> Page:
+    def document(self, *, level: float = 0.95) -> Page:
         """Return a report: the newest totals, pictures of all columns over time; `.html()` is its file."""
         from sfumato.continual.stream_page import stream_page
 
@@ -345,19 +345,6 @@ class StreamRelease:
         whole = (2 * steps + unit) // (2 * unit)
         fits = all(abs(value) < 2**63 for value in whole.tolist())
         return np.asarray(whole.astype(np.int64) if fits else whole)
-
-    def __repr__(self) -> str:
-        periods = self.stream.periods
-        head = f"stream `{self.stream.name}`: {periods.said(self.taken)} published"
-        if not self.outputs:
-            return head
-        return f"{head}; the running total is\n{self.total()!r}"
-
-    def _repr_html_(self) -> str:
-        from sfumato.continual.stream_page import stream_blocks
-        from sfumato.pages import fragment
-
-        return fragment(*stream_blocks(self))
 
 
 def _quoted(name: str) -> str:

@@ -54,6 +54,7 @@ MOST_EVENTS = 10**12
 _MOST_DIGITS = 4000  # of a numerator or a denominator: more would take long to read, and nobody means them
 _MOST_BITS = 13_288
 _LARGEST = 10**100  # losses and scales of noise: floats hold their squares
+_WIDTHS = {power: (Fraction(1, _LARGEST**power), Fraction(_LARGEST**power)) for power in (1, 2)}
 _LARGEST_ORDER = int(math.ldexp(1.0 - 2.0**-53, 1024))
 
 
@@ -162,8 +163,9 @@ def probability(value: Any, name: str) -> Fraction:
 
 def noise_width(value: Any, name: str, *, power: int = 1) -> Fraction:
     """Read a noise scale; one that floats cannot work with is refused rather than guessed at."""
-    width = positive(value, name)
-    if not Fraction(1, _LARGEST**power) <= width <= _LARGEST**power:
+    width, (narrowest, widest) = exact(value, name), _WIDTHS[power]
+    if not narrowest <= width <= widest:
+        _above_zero(width, name)
         raise InvalidArgument(
             f"{name} must lie between 1e-{100 * power} and 1e{100 * power}",
             place=name,

@@ -121,7 +121,7 @@ def hull(intervals: Iterable[Interval | None]) -> Interval | None:
     present = [interval for interval in intervals if interval is not None]
     if not present:
         return None
-    return Interval(min(one.low for one in present), max(one.high for one in present))
+    return Interval(min([one.low for one in present]), max([one.high for one in present]))
 
 
 def _end(value: End) -> End:

@@ -13,13 +13,14 @@ from sfumato.core.accountant import PrivacyBudget
 from sfumato.core.events import Event
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.rules import PureRule
-from sfumato.core.steps import spend
+from sfumato.core.steps import remembered, spend
 
 __all__ = ["Kinds", "Noised", "least_noise", "weight_of_share"]
 
 _BITS = 32  # shares of a pure epsilon are kept this short
 _TRIES = 60
 _STEPS_PER_KIND = 20
+_FEW = 64  # items of a search whose result is kept
 
 
 class Noised(Protocol):
@@ -64,15 +65,15 @@ class Kinds:
         counts = Counter(places)
         return Kinds(
             first=tuple(first),
-            times=tuple(map(counts.__getitem__, range(len(first)))),
+            times=tuple(counts[kind] for kind in range(len(first))),
             places=tuple(places),
         )
 
 
 def weight_of_share(share: Fraction, law: type[NoiseLaw], norm: int | Fraction, *, pure: bool) -> Fraction:
-    """Return the importance with which an item gets a share of the cost, where all items have such ones.
+    """Return the importance by which an item of this norm gets its share of the cost, as the other items do.
 
-    Theorem: `least_noise` gives an item of norm N and weight w the parameter u ~ (N / w)^(1/(p+1)). The
+    Theorem: `least_noise` gives an item of norm N and importance w the parameter u ~ (N / w)^(1/(p+1)). The
     cost is N / u, and that is the share where w = share^(p+1) / N^p. Of Laplace noise under a rule that
     adds up squares it is about (N / u)^2, and then w = share^(3/2) / N^2.
     """
@@ -86,13 +87,24 @@ def least_noise(
 ) -> tuple[NoiseLaw, ...]:
     """Return the least noise of each item, in the best proportions, whose price is within the allowance.
 
+    What was found for few items is kept: a question is priced to be shown, explained and released.
+    """
+    find = _searched if len(items) > _FEW else _kept
+    return find(law, tuple(items), budget, allowance)
+
+
+def _searched(
+    law: type[NoiseLaw], items: tuple[Noised, ...], budget: PrivacyBudget, allowance: Fraction
+) -> tuple[NoiseLaw, ...]:
+    """Search for the level of all noises at which they cost what is allowed.
+
     Theorem: with relative parameters u, sum w u^p is least for u ~ (norm / w)^(1/(p+1)) where sum norm / u
     is fixed (Lagrange): p = 1 for Gaussian noise, where u is the variance, and 2 for Laplace noise, where
     u is the scale. Rounds: up, to more noise.
     """
-    kinds = Kinds.of(items)
+    kinds, rule = Kinds.of(items), budget.rule
     found = [items[place] for place in kinds.first]
-    if law.pure and isinstance(budget.rule, PureRule):
+    if law.pure and isinstance(rule, PureRule):
         return _pure(law, kinds, found, allowance)
     power = law.power()
     norms = [item.norm_under(law) for item in found]
@@ -109,17 +121,17 @@ def least_noise(
         spent = Fraction(0)
         for item, own, number in zip(found, candidate, kinds.times, strict=True):
             for part, times in item.event(own).parts():
-                spent += Fraction(budget.rule.price(part)) * times * number
+                spent += Fraction(rule.price(part)) * times * number
         return spent
 
     def of_all(candidate: list[NoiseLaw]) -> tuple[NoiseLaw, ...]:
-        return tuple([candidate[kind] for kind in kinds.places])
+        return tuple(candidate[kind] for kind in kinds.places)
 
     # Prices fall about like 1 / level^power: follow that to the allowance.
     known = [(norm, ratio, item.sensitivity) for item, norm, ratio in zip(found, norms, ratios, strict=True)]
     level = law.first_level(
         [known[kind] for kind in kinds.places],
-        lambda event: float(budget.rule.price(event)) / float(allowance),
+        lambda event: float(rule.price(event)) / float(allowance),
     )
     low, high = 0.0, math.inf
     for _ in range(_TRIES):
@@ -138,6 +150,9 @@ def least_noise(
         if high < low * (1 + 1e-7):
             break
     return of_all(at(high))
+
+
+_kept = remembered(256)(_searched)
 
 
 def _pure(

@@ -186,7 +186,7 @@ class NoiseLaw(ABC):
     @classmethod
     def relative(cls, amount: Fraction, sensitivity: int) -> Self:
         """Return noise whose parameter is about `amount` for a sensitivity of one. Rounds: up."""
-        return cls(shortened(cls(amount).scaled(sensitivity).parameter))
+        return cls(shortened(amount * sensitivity ** (2 // cls.power())))
 
     def scaled(self, factor: int | Fraction) -> Self:
         """Return noise of `factor` times the deviation: it costs the same on shifts as many times as far."""

@@ -14,20 +14,26 @@ two counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar
 
 from sfumato.errors import QueryRefused
 
-__all__ = ["CALLS", "MOST_STEPS", "Steps", "limited", "spend", "steps_taken"]
+__all__ = ["CALLS", "MOST_STEPS", "Steps", "limited", "remembered", "spend", "steps_taken"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 MOST_STEPS = 100_000
 """How many steps one question may take unless its owner says otherwise: about a second of a core."""
 
 CALLS = 100
 """How many calls of functions one step stands for at most."""
+
+_EVERY = 2**62  # no limit, where steps are only counted
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,3 +93,43 @@ def steps_taken() -> int:
     """Return how many steps of the question that is being priced were counted so far."""
     steps = _COUNTED.get()
     return 0 if steps is None else steps.taken
+
+
+def remembered(most: int) -> Callable[[_Function], _Function]:
+    """Keep up to `most` results of a function, each with the steps that it took.
+
+    A result that is known takes the same steps again: what is refused does not depend on what was asked
+    before. Assumes: the result follows from the arguments alone, and equal arguments have equal results.
+
+    >>> @remembered(8)
+    ... def squared(number: int) -> int:
+    ...     spend(3)
+    ...     return number * number
+    >>> with limited(10) as steps:
+    ...     squared(4), squared(4)
+    (16, 16)
+    >>> steps.taken
+    6
+    """
+
+    def remembering(function: _Function) -> _Function:
+        known: dict[tuple[Hashable, ...], tuple[Any, int]] = {}
+
+        @wraps(function)
+        def called(*given: Hashable) -> Any:
+            if (found := known.get(given)) is not None:
+                result, taken = found
+                spend(taken)
+                return result
+            with limited(_EVERY) as steps:  # inside another block, this is the count of that one
+                before = steps.taken
+                result = function(*given)
+                taken = steps.taken - before
+            if len(known) >= most:
+                known.clear()
+            known[given] = result, taken
+            return result
+
+        return called  # type: ignore[return-value]
+
+    return remembering

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray
-from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.learn.features import Features, ModelColumn, public_column
+from sfumato.errors import InvalidArgument
+from sfumato.learn.features import Features, ModelColumn
+from sfumato.learn.fitted_model import LabelledModel
 from sfumato.learn.gradients import probabilities
-from sfumato.release.storage import decode, dump, encode, load
+from sfumato.pages import PageTable, Section
 
 __all__ = ["AdditiveModel", "cells_of", "number_of_cells"]
-
-_FORMAT = 1
 
 
 def number_of_cells(column: ModelColumn, bins: int) -> int:
@@ -43,8 +41,8 @@ def cells_of(features: Features, encoded: npt.NDArray[Any], bins: int) -> list[n
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AdditiveModel:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class AdditiveModel(LabelledModel):
     """An additive model of a label with two values: `effects` has a number for each cell of each column.
 
     The cells of a number are `bins` of equal width between its bounds. The first cell of a column with listed
@@ -57,13 +55,10 @@ class AdditiveModel:
     ([False, True], [('0 to 50', -1.0), ('50 to 100', 1.0)])
     """
 
-    features: Features
-    label: ModelColumn
+    kind: ClassVar[str] = "additive"
+
     bins: int
     effects: tuple[FloatArray, ...]
-    cost: Mapping[str, Any] = field(default_factory=dict)
-    receipt: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         cells = [(number_of_cells(column, self.bins),) for column in self.features.columns]
@@ -74,11 +69,6 @@ class AdditiveModel:
             or not all(np.isfinite(one).all() for one in self.effects)
         ):
             raise InvalidArgument("these are not the effects of an additive model", place="effects")
-
-    @property
-    def classes(self) -> tuple[Value, ...]:
-        """The two values of the label."""
-        return self.label.values
 
     @property
     def objective(self) -> str:
@@ -109,45 +99,19 @@ class AdditiveModel:
         found = probabilities(self.margins_of(encoded))
         return np.concatenate([1 - found, found], axis=1)
 
-    def predict_proba(self, data: Any) -> FloatArray:
-        """Return the probability of each class for each public row."""
-        return self.probabilities_of(self.features.of_public(data))
-
     def predict(self, data: Any) -> npt.NDArray[Any]:
         """Return the likelier class of each public row."""
         second = self.margins_of(self.features.of_public(data))[:, 0] > 0
         return np.array(self.classes)[second.astype(np.int64)]
 
-    def score(self, data: Any, labels: Any = None) -> float:
-        """Return the share of public rows with a listed label whose class is predicted."""
-        truth = public_column(data, self.label.name) if labels is None else list(labels)
-        return self.label.accuracy(truth, self.predict(data))
+    @property
+    def said(self) -> str:
+        """What the model is, in a line."""
+        return f"additive model of `{self.label.name}` on {len(self.features.columns)} columns"
 
-    def with_receipt(self, receipt: Mapping[str, Any]) -> AdditiveModel:
-        """Return this model with the receipt of its charge."""
-        return replace(self, receipt=receipt)
-
-    def to_json(self) -> str:
-        """Return the one JSON text of this model; `from_json` gives it back, and it the same text."""
-        plain = {one.name: getattr(self, one.name) for one in fields(self)}
-        plain["features"] = tuple(one.plain() for one in self.features.columns)
-        plain["label"] = self.label.plain()
-        return dump({"additive": _FORMAT, **encode(plain)})
-
-    @staticmethod
-    def from_json(text: str) -> AdditiveModel:
-        """Return the model that was stored as `text`."""
-        record = load(text)
-        if record.pop("additive", None) != _FORMAT:
-            raise Unsupported("a stored model of another format", place="text")
-        try:
-            plain = decode(record)
-            plain["features"] = Features(tuple(ModelColumn(**one) for one in plain["features"]))
-            plain["label"] = ModelColumn(**plain["label"])
-            return AdditiveModel(**plain)
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-            raise InvalidArgument("this stored model is damaged", place="text") from None
-
-    def __repr__(self) -> str:
-        columns, epsilon = len(self.features.columns), float(self.cost.get("epsilon", 0))
-        return f"<additive model of `{self.label.name}` on {columns} columns; epsilon {epsilon:.4g}>"
+    def sections(self) -> Iterable[Section]:
+        """Yield the curve of each column."""
+        for place, column in enumerate(self.features.columns, 1):
+            rows = [(cell, f"{effect:.6g}") for cell, effect in self.curve(column.name)]
+            table = PageTable(heads=(column.name, "adds to the log odds"), rows=rows)
+            yield Section(f"What {column.name} adds", table, anchor=f"column-{place}")

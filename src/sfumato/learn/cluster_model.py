@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NoReturn
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.arguments import FloatArray
-from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.learn.features import Features, ModelColumn
-from sfumato.release.storage import decode, dump, encode, load
+from sfumato.errors import Unsupported
+from sfumato.learn.fitted_model import FittedModel
+from sfumato.pages import PageTable, Section
 
 __all__ = ["ClusterModel"]
 
-_FORMAT = 1
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ClusterModel:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ClusterModel(FittedModel):
     """Clusters of a private table: `centres`, a row for each, in the features' own scale from -1 to 1.
 
     `sizes` are about how many units each had before the centres moved last, with noise of `deviation`.
@@ -36,13 +34,11 @@ class ClusterModel:
     [True, True]
     """
 
-    features: Features
+    kind: ClassVar[str] = "clusters"
+
     centres: FloatArray
     sizes: FloatArray
     deviation: float
-    cost: Mapping[str, Any] = field(default_factory=dict)
-    receipt: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
     def described(self) -> list[dict[str, float]]:
         """Return each centre by the names of features: of numbers their own, of listed values shares."""
@@ -76,30 +72,17 @@ class ClusterModel:
         """Return minus the mean squared distance of public rows to their nearest centre."""
         return -float(self.distances(data).min(axis=1).mean())
 
-    def with_receipt(self, receipt: Mapping[str, Any]) -> ClusterModel:
-        """Return these clusters with the receipt of their charge."""
-        return replace(self, receipt=receipt)
-
-    def to_json(self) -> str:
-        """Return the one JSON text of these clusters; `from_json` gives them back, and they the same text."""
-        plain = {one.name: getattr(self, one.name) for one in fields(self)}
-        plain["features"] = tuple(one.plain() for one in self.features.columns)
-        return dump({"clusters": _FORMAT, **encode(plain)})
-
-    @staticmethod
-    def from_json(text: str) -> ClusterModel:
-        """Return the clusters that were stored as `text`."""
-        record = load(text)
-        if record.pop("clusters", None) != _FORMAT:
-            raise Unsupported("stored clusters of another format", place="text")
-        try:
-            plain = decode(record)
-            plain["features"] = Features(tuple(ModelColumn(**one) for one in plain["features"]))
-            return ClusterModel(**plain)
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-            raise InvalidArgument("these stored clusters are damaged", place="text") from None
-
-    def __repr__(self) -> str:
-        epsilon = float(self.cost.get("epsilon", 0))
+    @property
+    def said(self) -> str:
+        """What the clusters are, in a line."""
         columns = ", ".join(one.name for one in self.features.columns)
-        return f"<{len(self.centres)} clusters by {columns}; epsilon {epsilon:.4g}>"
+        return f"{len(self.centres)} clusters by {columns}"
+
+    def sections(self) -> Iterable[Section]:
+        """Yield the centres and their sizes."""
+        rows = [
+            (str(place), f"{size:,.0f}", *(f"{one:.4g}" for one in centre.values()))
+            for place, (size, centre) in enumerate(zip(self.sizes.tolist(), self.described(), strict=True))
+        ]
+        heads = ("cluster", "about how many units", *self.features.names)
+        yield Section("Centres", PageTable(heads=heads, rows=rows))

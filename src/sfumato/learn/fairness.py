@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.expected_error import ExpectedError
 from sfumato.backends import UnitRows
-from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray, Number, budget_quantity
 from sfumato.core.events import Event
 from sfumato.core.gaussian import GaussianNoise
@@ -29,12 +28,10 @@ from sfumato.core.noise_allocation import least_noise
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.vector_noise import VectorNoise
 from sfumato.errors import InvalidArgument
-from sfumato.learn.additive_model import AdditiveModel
 from sfumato.learn.fairness_cells import GRID, FairnessCells, Subgroups
 from sfumato.learn.fairness_release import FairnessReport
 from sfumato.learn.features import Features, ModelColumn, declared_label
-from sfumato.learn.models import LinearModel
-from sfumato.learn.networks.fitted import FittedNetwork
+from sfumato.learn.fitted_model import LabelledModel
 from sfumato.learn.private_rows import PricedRows, TrainingRows, database_of, gaussian_budget, training_rows
 from sfumato.pipeline import Look, PricedAnswer, refuse_huge
 from sfumato.plan.builder import Frame
@@ -42,7 +39,6 @@ from sfumato.release.noise import add_noise_in_steps
 from sfumato.session.question import Question
 
 __all__ = [
-    "Classifier",
     "FairnessQuestion",
     "Groups",
     "PricedFairness",
@@ -59,33 +55,11 @@ Groups = Sequence[str | Sequence[str]]
 _SIZES = (100, 1_000, 10_000)  # of groups, whose errors are forecast
 
 
-class Classifier(Protocol):
-    """A published model that is applied to encoded rows: what it says of a row depends on that row alone."""
-
-    @property
-    def features(self) -> Features: ...
-
-    @property
-    def label(self) -> ModelColumn: ...
-
-    @property
-    def classes(self) -> tuple[Value, ...]: ...
-
-    @property
-    def cost(self) -> Mapping[str, Any]: ...
-
-    def probabilities_of(self, encoded: npt.NDArray[Any]) -> FloatArray: ...
-
-    def predict_proba(self, data: Any) -> FloatArray: ...
-
-    def to_json(self) -> str: ...
-
-
-def released(model: Any) -> Classifier:
+def released(model: Any) -> LabelledModel:
     """Return the published model of a fitted estimator or of a choice, or the one that was given."""
     found = getattr(model, "release_", model)
     found = getattr(found, "model", found)
-    if not isinstance(found, AdditiveModel | FittedNetwork | LinearModel) or len(found.classes) < 2:
+    if not isinstance(found, LabelledModel) or len(found.classes) < 2:
         raise InvalidArgument(
             "a fairness report is about a fitted model of classes",
             place="model",
@@ -107,7 +81,7 @@ class PricedFairness(PricedRows, PricedAnswer[FairnessReport]):
     epsilon: Fraction
     delta: Fraction
     level: float
-    model: Classifier | None = None
+    model: LabelledModel | None = None
 
     @cached_property
     def event(self) -> Event:
@@ -185,7 +159,7 @@ class PricedFairness(PricedRows, PricedAnswer[FairnessReport]):
 class FairnessQuestion(Question[PricedFairness, FairnessReport]):
     """A fairness report with its price tag; nothing is spent until `release`."""
 
-    model: Classifier
+    model: LabelledModel
     frame: Frame[Any]
     groups: Groups
     bins: int = 5
@@ -286,7 +260,7 @@ def plan_fairness(
     *,
     epsilon: Number,
     level: float,
-    model: Classifier | None = None,
+    model: LabelledModel | None = None,
 ) -> PricedFairness:
     """Price a report: free, and a function of what is asked, the catalog and the budget alone."""
     confidence(level)
@@ -312,7 +286,7 @@ def plan_fairness(
     )
 
 
-def model_named(model: Classifier) -> str:
+def model_named(model: LabelledModel) -> str:
     """Return what a report calls a model."""
     epsilon = model.cost.get("epsilon")
     trained = "" if epsilon is None else f", trained with epsilon {float(epsilon):g}"

@@ -1,4 +1,4 @@
-"""The fairness report as a page, as text, and for a notebook: no number without its interval."""
+"""The fairness report as a page: no number without its interval."""
 
 from __future__ import annotations
 
@@ -9,28 +9,19 @@ from sfumato.learn.fairness_release import FairnessReport, GroupReport
 from sfumato.learn.rates import ConfidenceLimits
 from sfumato.pages import (
     Block,
-    BulletList,
-    Facts,
     Figure,
     Flag,
+    Notes,
     Notice,
     Page,
     PageTable,
     Paragraph,
     Section,
-    fragment,
 )
 from sfumato.plots import Axis, Bars, Line, Picture, Points
+from sfumato.release.published import CLOSING
 
-__all__ = [
-    "aligned",
-    "fairness_fragment",
-    "fairness_page",
-    "fairness_text",
-    "loss_said",
-    "report_blocks",
-    "verdict",
-]
+__all__ = ["fairness_page", "loss_said", "report_blocks", "verdict"]
 
 _BARS = 24  # groups of one picture
 _CURVES = 5  # groups of one picture of calibration
@@ -39,12 +30,14 @@ _CURVES = 5  # groups of one picture of calibration
 def fairness_page(report: FairnessReport) -> Page:
     """Return the report as one page."""
     groups = report.groups
+    notice, table = _notice(report, groups), _accuracy_table(report, groups)
     return Page(
         title=f"Fairness report: {report.model}",
         made=_made(report),
-        opening=(_notice(report, groups),),
+        brief=(table, notice, Notes(report.notes)),
+        opening=(notice,),
         sections=(
-            Section("Accuracy by group", *_pictures(groups), _accuracy_table(report, groups)),
+            Section("Accuracy by group", *_pictures(groups), table),
             Section("Error rates by group", _error_table(groups)),
             Section(
                 "Calibration by group",
@@ -54,37 +47,16 @@ def fairness_page(report: FairnessReport) -> Page:
                 *_calibration_pictures(groups),
                 _calibration_table(groups),
             ),
-            Section("What to know of it", BulletList(report.notes)),
-            Section("Receipt", Facts(_facts(report))),
+            *report.last_sections(),
         ),
-        closing="Everything on this page was published with noise, and may be shown to anybody.",
+        closing=CLOSING,
     )
-
-
-def fairness_fragment(report: FairnessReport) -> str:
-    """Return the accuracy of all groups as HTML for a notebook."""
-    return fragment(*report_blocks(report), BulletList(report.notes))
 
 
 def report_blocks(report: FairnessReport) -> tuple[Block, ...]:
     """Return who pays, and the table of accuracies."""
     groups = report.groups
     return _notice(report, groups), _accuracy_table(report, groups)
-
-
-def fairness_text(report: FairnessReport) -> str:
-    """Return the accuracy of all groups as aligned text."""
-    groups = report.groups
-    lines = aligned(_accuracy_table(report, groups))
-    return "\n".join([*lines, verdict(groups, report.level), *(f"-- {note}" for note in report.notes)])
-
-
-def aligned(table: PageTable) -> list[str]:
-    """Return a table as lines of text."""
-    rows = [[one.text if isinstance(one, Flag) else one for one in row] for row in table.rows]
-    lines = [list(table.heads), *rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
 
 
 def verdict(groups: Sequence[GroupReport], level: float) -> str:
@@ -210,7 +182,3 @@ def _calibration_pictures(groups: Sequence[GroupReport]) -> tuple[Block, ...]:
         marks=(Line(label="as it should be", points=((low, low), (1.0, 1.0)), dashed=True), *curves),
     )
     return (Figure(picture),)
-
-
-def _facts(report: FairnessReport) -> tuple[tuple[str, str], ...]:
-    return tuple((name, str(value)) for name, value in report.receipt.items() if value is not None)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +14,15 @@ import numpy.typing as npt
 from sfumato.catalog.kind import Value
 from sfumato.core.mechanism import confidence
 from sfumato.core.noise_law import NoiseLaw
-from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.errors import InvalidArgument
 from sfumato.learn.fairness_cells import GRID, FairnessCells, GroupTables, Subgroups
 from sfumato.learn.rates import CellSum, ConfidenceLimits, Rate, rate_of
 from sfumato.pages import Page
-from sfumato.release.storage import decode, dump, encode, load
+from sfumato.release import Published
+from sfumato.release.storage import encode
 
 __all__ = ["CalibrationBin", "ClassRates", "FairnessReport", "GroupReport"]
 
-_FORMAT = 1
 _EVERYONE = Fraction(1, 10)  # of what may miss, the share of the accuracy of everyone: all losses use it
 
 
@@ -70,8 +70,8 @@ class GroupReport:
         return self.loss is not None and self.loss.low > 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FairnessReport:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class FairnessReport(Published):
     """A published report of what a model does to each group. Everything in it may be shown to anybody.
 
     `measured` holds the noisy cells, in steps of 1 / GRID of a unit; all else follows. Rates are those of the
@@ -87,14 +87,13 @@ class FairnessReport:
     '85.0% (84.9 to 85.1)'
     """
 
+    kind: ClassVar[str] = "fairness"
+
     model: str
     cells: FairnessCells
     measured: npt.NDArray[np.int64]
     law: NoiseLaw
     level: float = 0.95
-    cost: Mapping[str, Any] = field(default_factory=dict)
-    receipt: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         confidence(self.level)
@@ -222,62 +221,38 @@ class FairnessReport:
 
     # -- display and storage ------------------------------------------------------------
 
-    def page(self) -> Page:
-        """Return the report as one HTML page that needs no other file: `report.page().html()`."""
+    def document(self) -> Page:
+        """Return the report as a page: `report.document().html()` is one file that needs no other."""
         from sfumato.learn.fairness_page import fairness_page
 
         return fairness_page(self)
-
-    def __repr__(self) -> str:
-        from sfumato.learn.fairness_page import fairness_text
-
-        return fairness_text(self)
-
-    def _repr_html_(self) -> str:
-        from sfumato.learn.fairness_page import fairness_fragment
-
-        return fairness_fragment(self)
 
     def record(self) -> dict[str, Any]:
         """Return what follows from the cells as plain data: each rate with its interval."""
         return {
             "model": self.model,
             "level": self.level,
-            "groups": [_plain(one) for one in self.groups],
+            "groups": [_group_record(one) for one in self.groups],
             "notes": list(self.notes),
             "receipt": dict(self.receipt),
         }
 
-    def with_receipt(self, receipt: Mapping[str, Any]) -> FairnessReport:
-        """Return this report with the receipt of its charge."""
-        return replace(self, receipt=receipt)
-
-    def to_json(self) -> str:
-        """Return the one JSON text of this report; `from_json` gives it back, and it the same text."""
-        plain = {one.name: getattr(self, one.name) for one in fields(self)}
-        plain["cells"] = {
+    def _plain(self) -> dict[str, Any]:
+        cells = {
             "label": self.cells.label,
             "classes": self.cells.classes,
             "sets": tuple({"columns": one.columns, "values": one.values} for one in self.cells.sets),
             "bins": self.cells.bins,
         }
-        return dump({"fairness": _FORMAT, **encode(plain)})
+        return {**Published._plain(self), "cells": cells}
 
     @staticmethod
-    def from_json(text: str) -> FairnessReport:
-        """Return the report that was stored as `text`."""
-        record = load(text)
-        if record.pop("fairness", None) != _FORMAT:
-            raise Unsupported("a stored release of another format", place="text")
-        try:
-            plain = decode(record)
-            sets = tuple(Subgroups(**one) for one in plain["cells"].pop("sets"))
-            return FairnessReport(**{**plain, "cells": FairnessCells(**plain["cells"], sets=sets)})
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-            raise InvalidArgument("this stored release is damaged", place="text") from None
+    def _fields_of(plain: dict[str, Any]) -> dict[str, Any]:
+        sets = tuple(Subgroups(**one) for one in plain["cells"].pop("sets"))
+        return {**plain, "cells": FairnessCells(**plain["cells"], sets=sets)}
 
 
-def _plain(group: GroupReport) -> dict[str, Any]:
+def _group_record(group: GroupReport) -> dict[str, Any]:
     return {
         "group": group.name,
         "units": [group.units, *group.units_interval],

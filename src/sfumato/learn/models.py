@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray
 from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.learn.features import Features, ModelColumn, public_column
+from sfumato.learn.features import public_column
+from sfumato.learn.fitted_model import LabelledModel
 from sfumato.learn.gradients import probabilities
 from sfumato.learn.moments import units_noise
-from sfumato.release.storage import decode, dump, encode, load
+from sfumato.pages import PageTable, Section
 
 __all__ = ["LinearModel"]
 
-_FORMAT = 1
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LinearModel:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class LinearModel(LabelledModel):
     """A published linear model: a parameter for each feature and class, and of the constant 1 at the end.
 
     `objective` is "logistic" (one column of parameters, for the second of two classes), "softmax" (one for
     each class), or "squared" (a number, by the bounds of the label). `units` is how many people there were,
     with noise of a standard deviation.
 
+    >>> from sfumato.learn.features import Features, ModelColumn
     >>> age, ill = ModelColumn(name="age", lower=0, upper=100), ModelColumn(name="ill", values=(False, True))
     >>> parameters = np.array([[5.0], [0.0]])
     >>> model = LinearModel(
@@ -39,16 +38,13 @@ class LinearModel:
     [False, True]
     """
 
+    kind: ClassVar[str] = "model"
+
     objective: str
-    features: Features
-    label: ModelColumn
     parameters: FloatArray
     units: float
     units_deviation: float = 0.0
     half_widths: tuple[float, ...] | None = None  # of the intervals of parameters, where they are known
-    cost: Mapping[str, Any] = field(default_factory=dict)
-    receipt: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         columns = len(self.classes) if self.objective == "softmax" else 1
@@ -60,11 +56,6 @@ class LinearModel:
             or not np.isfinite(self.parameters).all()
         ):
             raise InvalidArgument("these are not the parameters of a linear model", place="parameters")
-
-    @property
-    def classes(self) -> tuple[Value, ...]:
-        """The values that the label may have."""
-        return self.label.values
 
     def units_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the (low, high) that covers how many units there were, with probability `level`."""
@@ -103,10 +94,6 @@ class LinearModel:
             total += values.astype(np.float64)[:, None] * parameters
         return total
 
-    def predict_proba(self, data: Any) -> FloatArray:
-        """Return the probability of each class for each public row."""
-        return self.probabilities_of(self.features.of_public(data))
-
     def probabilities_of(self, encoded: npt.NDArray[Any]) -> FloatArray:
         """Return the probability of each class for encoded rows: a function of each row alone."""
         if self.objective == "squared":
@@ -128,12 +115,12 @@ class LinearModel:
 
         Rows without a listed label are left out, as they are when a model is fitted.
         """
+        if self.objective != "squared":
+            return LabelledModel.score(self, data, labels)
         truth = public_column(data, self.label.name) if labels is None else list(labels)
-        if self.objective == "squared":
-            exact, found = np.asarray(truth, dtype=np.float64), self.predict(data)
-            spread = np.square(exact - exact.mean()).sum()
-            return float(1 - np.square(exact - found).sum() / spread) if spread else 0.0
-        return self.label.accuracy(truth, self.predict(data))
+        exact, found = np.asarray(truth, dtype=np.float64), self.predict(data)
+        spread = np.square(exact - exact.mean()).sum()
+        return float(1 - np.square(exact - found).sum() / spread) if spread else 0.0
 
     def to_sklearn(self) -> Any:
         """Return a pipeline of scikit-learn that predicts the same about public tables."""
@@ -160,37 +147,23 @@ class LinearModel:
         found.n_features_in_ = self.features.width
         return make_pipeline(FunctionTransformer(self.features.of_public), found)
 
-    def __repr__(self) -> str:
+    @property
+    def said(self) -> str:
+        """What the model is, in a line."""
         kinds = {"logistic": "logistic", "softmax": "multinomial logistic", "squared": "linear"}
-        columns, epsilon = len(self.features.columns), float(self.cost.get("epsilon", 0))
+        columns = len(self.features.columns)
         return (
-            f"<{kinds[self.objective]} regression of `{self.label.name}` on {columns} columns "
-            f"({self.features.width} features), from about {self.units:,.0f} units; epsilon {epsilon:.4g}>"
+            f"{kinds[self.objective]} regression of `{self.label.name}` on {columns} columns "
+            f"({self.features.width} features), from about {self.units:,.0f} units"
         )
 
-    # -- storage ------------------------------------------------------------------------
-
-    def with_receipt(self, receipt: Mapping[str, Any]) -> LinearModel:
-        """Return this model with the receipt of its charge."""
-        return replace(self, receipt=receipt)
-
-    def to_json(self) -> str:
-        """Return the one JSON text of this model; `from_json` gives it back, and it the same text."""
-        plain = {one.name: getattr(self, one.name) for one in fields(self)}
-        plain["features"] = tuple(one.plain() for one in self.features.columns)
-        plain["label"] = self.label.plain()
-        return dump({"model": _FORMAT, **encode(plain)})
-
-    @staticmethod
-    def from_json(text: str) -> LinearModel:
-        """Return the model that was stored as `text`."""
-        record = load(text)
-        if record.pop("model", None) != _FORMAT:
-            raise Unsupported("a stored model of another format", place="text")
-        try:
-            plain = decode(record)
-            plain["features"] = Features(tuple(ModelColumn(**one) for one in plain["features"]))
-            plain["label"] = ModelColumn(**plain["label"])
-            return LinearModel(**plain)
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-            raise InvalidArgument("this stored model is damaged", place="text") from None
+    def sections(self) -> Iterable[Section]:
+        """Yield the parameters: one for each feature, and of the constant 1 at the end."""
+        several = self.objective == "softmax"
+        heads = tuple(map(str, self.classes)) if several else (f"of {self.label.name}",)
+        names = (*self.features.names, "(constant)")
+        rows = [
+            (name, *(f"{one:.6g}" for one in own))
+            for name, own in zip(names, self.parameters.tolist(), strict=True)
+        ]
+        yield Section("Parameters", PageTable(heads=("feature", *heads), rows=rows))

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy.typing as npt
 
 from sfumato.core.mechanism import confidence
 from sfumato.core.noise_law import NoiseLaw
-from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.learn.additive_model import AdditiveModel
 from sfumato.learn.models import LinearModel
-from sfumato.release.storage import decode, dump, encode, load
+from sfumato.pages import BulletList, Page, Paragraph, Section
+from sfumato.release import Published
+from sfumato.release.storage import decode, encode
 
 __all__ = ["GRID", "SelectedModel"]
 
 GRID = 1 << 20
 """How many steps the score of a unit has: from 0 to this."""
 
-_FORMAT = 1
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SelectedModel:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SelectedModel(Published):
     """A model that was chosen privately among `candidates`: the one at place `winner`. All may be published.
 
     `measured` are noisy sums over the units that were held out, in steps of the grid: of the scores of the
@@ -43,14 +42,13 @@ class SelectedModel:
     True
     """
 
+    kind: ClassVar[str] = "selection"
+
     winner: int
     candidates: tuple[str, ...]
     model: LinearModel | AdditiveModel
     measured: npt.NDArray[Any]
     law: NoiseLaw
-    cost: Mapping[str, Any] = field(default_factory=dict)
-    receipt: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
     @property
     def score(self) -> float:
@@ -71,39 +69,35 @@ class SelectedModel:
         high = highs[0] / (highs[0] + lows[1]) if lows[1] else 1.0
         return low, high
 
-    def with_receipt(self, receipt: Mapping[str, Any]) -> SelectedModel:
+    def with_receipt(self, receipt: Mapping[str, Any]) -> Self:
         """Return this release with the receipt of its charge; the model has it too."""
         return replace(self, receipt=receipt, model=self.model.with_receipt(receipt))
 
-    def to_json(self) -> str:
-        """Return the one JSON text of this release; `from_json` gives it back, and it the same text."""
-        plain = {
-            "winner": self.winner,
-            "candidates": self.candidates,
-            "measured": self.measured,
-            "law": self.law,
-            "cost": dict(self.cost),
-            "receipt": dict(self.receipt),
-            "notes": self.notes,
-        }
-        return dump({"selection": _FORMAT, "model": load(self.model.to_json()), **encode(plain)})
-
-    @staticmethod
-    def from_json(text: str) -> SelectedModel:
-        """Return the release that was stored as `text`."""
-        record = load(text)
-        if record.pop("selection", None) != _FORMAT or "model" not in record:
-            raise Unsupported("a stored choice of another format", place="text")
-        try:
-            text = dump(record.pop("model"))
-            kind = AdditiveModel if "additive" in load(text) else LinearModel
-            return SelectedModel(model=kind.from_json(text), **decode(record))
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-            raise InvalidArgument("this stored choice is damaged", place="text") from None
-
-    def __repr__(self) -> str:
+    def document(self) -> Page:
+        """Return which model was chosen, its score, and the model itself."""
         low, high = self.interval()
-        return (
-            f"<candidate {self.winner + 1} of {len(self.candidates)} ({self.candidates[self.winner]});"
-            f" score {self.score:.4f}, {low:.4f} to {high:.4f} of those held out; {self.model!r}>"
+        said = (
+            f"candidate {self.winner + 1} of {len(self.candidates)} ({self.candidates[self.winner]});"
+            f" score {self.score:.4f}, {low:.4f} to {high:.4f} of those held out"
         )
+        model = self.model.document()
+        return replace(
+            model,
+            title="Chosen model",
+            brief=(Paragraph(f"<{said}; {model.brief_text()}>"),),
+            opening=(Paragraph(f"{said[:1].upper()}{said[1:]}."), *model.opening),
+            sections=(Section("Candidates", BulletList(self.candidates)), *model.sections),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, JSON-ready, from which the same can be read again."""
+        plain = self._plain()
+        del plain["model"]
+        return {self.kind: self.stored_format, "model": self.model.to_dict(), **encode(plain)}
+
+    @classmethod
+    def _read(cls, record: dict[str, Any]) -> Self:
+        del record[cls.kind]
+        model = record.pop("model")
+        kind = AdditiveModel if AdditiveModel.kind in model else LinearModel
+        return cls(model=kind.from_dict(model), **decode(record))

@@ -1,39 +1,39 @@
-"""What was learned and stored as text: models, choices, clusters and fairness reports."""
+"""Stored text of every kind: to import this module is to make all published kinds known."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from sfumato.learn.additive_model import AdditiveModel
+from sfumato.learn.cluster_model import ClusterModel
+from sfumato.learn.fairness_release import FairnessReport
+from sfumato.learn.models import LinearModel
+from sfumato.learn.networks.fitted import FittedNetwork
+from sfumato.learn.selected_model import SelectedModel
+from sfumato.release import Published, Release
+from sfumato.release.workload_release import WorkloadRelease
+from sfumato.workloads.marginal_release import Marginals
 
-from sfumato.errors import Unsupported
-from sfumato.release.storage import load
+__all__ = ["KINDS", "read_stored"]
 
-__all__ = ["is_learned", "stored_model"]
+KINDS: tuple[type[Published], ...] = (
+    AdditiveModel,
+    ClusterModel,
+    FairnessReport,
+    FittedNetwork,
+    LinearModel,
+    Marginals,
+    Release,
+    SelectedModel,
+    WorkloadRelease,
+)
+"""All kinds of what can be stored as text."""
 
-# By what the text holds; a choice holds its model, too.
-_HOMES = {
-    "fairness": ("fairness_release", "FairnessReport"),
-    "network": ("networks", "FittedNetwork"),
-    "additive": ("additive_model", "AdditiveModel"),
-    "clusters": ("cluster_model", "ClusterModel"),
-    "selection": ("selected_model", "SelectedModel"),
-    "model": ("models", "LinearModel"),
-}
 
+def read_stored(text: str) -> Published:
+    """Return what was stored as `text`, whatever kind it is.
 
-def is_learned(text: str) -> bool:
-    """Return whether a text is a stored model, or something else that was learned.
-
-    >>> is_learned('{"model": 1}'), is_learned('{"marginals": 1}')
-    (True, False)
+    >>> read_stored('{"model": 1}')
+    Traceback (most recent call last):
+        ...
+    sfumato.errors.InvalidArgument: ...
     """
-    return not _HOMES.keys().isdisjoint(load(text))
-
-
-def stored_model(text: str) -> Any:
-    """Return what was learned and stored as text."""
-    record = load(text)
-    for kind, (module, name) in _HOMES.items():
-        if kind in record:
-            return getattr(import_module(f"sfumato.learn.{module}"), name).from_json(text)
-    raise Unsupported("a stored release of another format", place="text")
+    return Published.from_json(text)

@@ -5,17 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from sfumato.core.mechanism import confidence
 from sfumato.errors import InvalidArgument
 from sfumato.learn.fairness_cells import value_said
-from sfumato.learn.fairness_page import aligned, loss_said, report_blocks
+from sfumato.learn.fairness_page import loss_said, report_blocks
 from sfumato.learn.fairness_release import FairnessReport, GroupReport
 from sfumato.learn.rates import ConfidenceLimits, Rate
-from sfumato.pages import Figure, Flag, Notice, Page, PageTable, Section, fragment
+from sfumato.pages import (
+    Deferred,
+    Figure,
+    Flag,
+    Notes,
+    Notice,
+    Page,
+    PageTable,
+    Pictures,
+    Presentable,
+    Section,
+)
 from sfumato.plots import Axis, Line, Picture, Points
+from sfumato.release.published import CLOSING
 
 __all__ = ["GroupCurve", "SweepReport", "SweepRun"]
 
@@ -60,8 +73,8 @@ class GroupCurve:
         return "pays more than everyone" if loss.low > all_of_them.high else "pays"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SweepReport:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SweepReport(Presentable):
     """The fairness reports of one kind of model, trained with several epsilons, the smallest first.
 
     Each model and each report was charged for by itself, and has its own receipt. All of it may be shown.
@@ -121,24 +134,30 @@ class SweepReport:
         """The groups that surely lose at some epsilon."""
         return tuple(one.name for one in self.curves if any(map(one.verdict, range(len(self.runs)))))
 
-    def page(self) -> Page:
-        """Return the sweep as one HTML page that needs no other file: `sweep.page().html()`."""
+    def document(self) -> Page:
+        """Return the sweep as a page: `sweep.document().html()` is one file that needs no other."""
         curves = self.curves
+        table, notice, cost = self._table(curves), self._notice(), self.cost_said()
+        pictures = Pictures(lambda: _pictures(curves))
         reports = [
-            Section(f"The report at epsilon {float(run.epsilon):g}", *report_blocks(run.report))
+            Section(
+                f"The report at epsilon {float(run.epsilon):g}",
+                Deferred(partial(report_blocks, run.report)),
+            )
             for run in self.runs
         ]
         return Page(
             title=f"Fairness across epsilon: {self.runs[0].report.model}",
-            made=self.cost_said(),
-            opening=(self._notice(),),
+            made=cost,
+            brief=(table, notice, Notes((cost,)), pictures),
+            opening=(notice,),
             sections=(
-                Section("Accuracy by group", *_pictures(curves), self._table(curves)),
-                Section("Error rates by group", self._error_rates()),
-                Section("Calibration by group", self._calibration()),
+                Section("Accuracy by group", pictures, table),
+                Section("Error rates by group", Deferred(lambda: [self._error_rates()])),
+                Section("Calibration by group", Deferred(lambda: [self._calibration()])),
                 *reports,
             ),
-            closing="Everything on this page was published with noise, and may be shown to anybody.",
+            closing=CLOSING,
         )
 
     def cost_said(self) -> str:
@@ -196,14 +215,6 @@ class SweepReport:
                 yield (group.name, f"{one.low:.0%} to {one.high:.0%}"), one.right
 
         return self._across(("group", "right where the probability is"), cells)
-
-    def __repr__(self) -> str:
-        curves = self.curves
-        return "\n".join([*aligned(self._table(curves)), self._notice().text, f"-- {self.cost_said()}"])
-
-    def _repr_html_(self) -> str:
-        curves = self.curves
-        return fragment(self._notice(), *_pictures(curves), self._table(curves))
 
 
 def _losses(rates: Sequence[Rate]) -> tuple[ConfidenceLimits, ...]:

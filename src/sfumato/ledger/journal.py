@@ -57,6 +57,7 @@ _HOUR = 3_600_000  # in milliseconds
 
 _T = TypeVar("_T", bound=Record)
 _Found = TypeVar("_Found")
+_Output = TypeVar("_Output", Committed, Stepped)
 
 
 class Journal(Store):
@@ -141,7 +142,7 @@ class Journal(Store):
 
     def _check_unanswered(self, record: Record) -> None:
         """Refuse a second answer to a reservation."""
-        if isinstance(record, Committed) and self._output(record.reservation, 0) is not None:
+        if isinstance(record, Committed) and self.release(record.reservation) is not None:
             raise LedgerError(
                 "the reservation was answered before, by another process that had it",
                 code="SF608",
@@ -230,32 +231,39 @@ class Journal(Store):
 
     def release(self, reservation: int) -> bytes | None:
         """Return the bytes that a reservation paid for, None if they were never committed."""
-        found = self._output(reservation, 0)
-        return None if found is None else found[1]
+        return next((kept for _, kept in self._stored(Committed, reservation, 0, 0)), None)
 
     def step(self, reservation: int, number: int) -> tuple[Stepped, bytes | None] | None:
         """Return a step that was taken, with its output (None: it is burnt); None if it was not taken."""
-        found = self._output(reservation, number)
-        return None if found is None else (expect(found[0], Stepped), found[1])
+        return next(self._stored(Stepped, reservation, number, number), None)
+
+    def outputs(self, reservation: int, last: int) -> dict[int, bytes]:
+        """Return the outputs of steps up to one, by number; those that are burnt are left out."""
+        found = self._stored(Stepped, reservation, 1, last)
+        return {record.step: kept for record, kept in found if kept is not None}
 
     def steps_taken(self, reservation: int) -> int:
         """Return how many steps of a reservation were taken."""
         query = "SELECT count(*) FROM records WHERE reservation = ? AND ifnull(step, 0) > 0"
         return int(self._connection.execute(query, (reservation,)).fetchone()[0])
 
-    def _output(self, reservation: int, step: int) -> tuple[Link, bytes | None] | None:
-        """Return what a reservation stored, with the bytes that its record names; step 0 is its end."""
-        link = self._one("WHERE reservation = ? AND ifnull(step, 0) = ?", reservation, step)
-        if link is None:
-            return None
-        query = "SELECT release FROM records WHERE sequence = ?"
-        kept = self._connection.execute(query, (link.sequence,)).fetchone()[0]
-        record = link.read(strict=False)
-        if not isinstance(record, Committed | Stepped) or not record.names(kept):
-            raise LedgerError(
-                f"the release in record {link.sequence} was altered", code="SF602", sequence=link.sequence
-            )
-        return link, kept
+    def _stored(
+        self, kind: type[_Output], reservation: int, first: int, last: int
+    ) -> Iterator[tuple[_Output, bytes | None]]:
+        """Yield what a reservation stored, in order, with the bytes that records name; step 0 is its end."""
+        found = self._connection.execute(
+            "SELECT release, sequence, previous, hash, body FROM records "
+            "WHERE reservation = ? AND ifnull(step, 0) BETWEEN ? AND ? ORDER BY ifnull(step, 0)",
+            (reservation, first, last),
+        ).fetchall()
+        for kept, *stored in found:
+            link = checked(*stored)
+            record = expect(link, kind)
+            if not record.names(kept):
+                raise LedgerError(
+                    f"the release in record {link.sequence} was altered", code="SF602", sequence=link.sequence
+                )
+            yield record, kept
 
     def charges(
         self, unit: str | None, analyst: str | None, *, after: int, limit: int, newest: bool = False
@@ -367,5 +375,5 @@ def expect(link: Link, kind: type[_T]) -> _T:
 
 
 def _row(link: Link, record: Record, release: bytes | None) -> Row:
-    filed = (getattr(record, name, None) for name in FILED)
+    filed = [getattr(record, name, None) for name in FILED]
     return Row._make((link.sequence, link.previous, link.hash, link.body, record.kind, *filed, release))

@@ -285,6 +285,11 @@ class Ledger:
             )
         return release
 
+    def outputs(self, sequence: int, last: int) -> dict[int, bytes]:
+        """Return the outputs of a reservation's first steps, by number, without burnt ones: free."""
+        with self._journal.reading():
+            return self._journal.outputs(min(sequence, MOST), min(last, MOST))
+
     def releases(
         self,
         unit: str,

@@ -20,6 +20,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 from sfumato.errors import InvalidArgument, LedgerError
@@ -216,13 +217,17 @@ class Link:
 
 def rebuilt(kind: type[_T], said: dict[str, Any], **known: Any) -> _T:
     """Return a record from what it says: each field by its type, but for those that are known."""
-    names = {one.name: str(one.type) for one in fields(kind) if one.name not in known}
-    return kind(**{name: _read_as(annotation, said[name]) for name, annotation in names.items()}, **known)
+    found = dict(known)
+    for name, annotation in _annotations(kind.kind):
+        if name not in known:
+            plain, value = annotation.removesuffix(" | None"), said[name]
+            found[name] = None if value is None and plain != annotation else _READERS[plain](value)
+    return kind(**found)
 
 
-def _read_as(annotation: str, value: Any) -> Any:
-    plain = annotation.removesuffix(" | None")
-    return None if value is None and plain != annotation else _READERS[plain](value)
+@cache
+def _annotations(kind: str) -> tuple[tuple[str, str], ...]:
+    return tuple((one.name, str(one.type)) for one in fields(Record.registry[kind]))
 
 
 def as_text(value: Any) -> str:

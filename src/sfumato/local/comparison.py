@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.local.trust import MODELS, Model
+from sfumato.pages import PageTable
 from sfumato.plots import Axis, Line, Mark, Picture, Points
 
 __all__ = ["Comparison", "HEADS", "MeasuredError", "NORMAL", "OWNER", "Slope", "cells"]
@@ -271,9 +272,7 @@ def cells(points: Sequence[MeasuredError]) -> list[tuple[str, ...]]:
 
 
 def _table(points: Sequence[MeasuredError]) -> list[str]:
-    rows = [HEADS, *cells(points)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(HEADS))]
-    return ["  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
+    return PageTable(heads=HEADS, rows=cells(points), sides="r" * len(HEADS)).text().splitlines()
 
 
 def _cell(one: MeasuredError) -> str:

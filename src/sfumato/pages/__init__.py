@@ -7,7 +7,7 @@
             Section("What was found", PageTable(heads=("claim", "epsilon"), rows=(("COUNT", "0.5"),))),
         ),
     )
-    page.html()
+    page.html(), page.text(), page.markdown()
 
 Every page has the stylesheet of this folder: light and dark; phone, desk and paper. Every text is escaped.
 """
@@ -15,29 +15,36 @@ Every page has the stylesheet of this folder: light and dark; phone, desk and pa
 from __future__ import annotations
 
 from sfumato.pages.blocks import (
+    Block,
     BulletList,
     CodeBlock,
     Facts,
     Flag,
+    Notes,
     Notice,
     PageTable,
     Paragraph,
     SignatureLines,
 )
 from sfumato.pages.figure import Figure
-from sfumato.pages.page import Block, Page, Section, fragment
+from sfumato.pages.page import Deferred, Page, Pictures, Section, fragment
+from sfumato.pages.presentable import Presentable
 
 __all__ = [
     "Block",
     "BulletList",
     "CodeBlock",
+    "Deferred",
     "Facts",
     "Figure",
     "Flag",
+    "Notes",
     "Notice",
     "Page",
     "PageTable",
     "Paragraph",
+    "Pictures",
+    "Presentable",
     "Section",
     "SignatureLines",
     "fragment",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from html import escape
 
 from sfumato.errors import Unsupported
-from sfumato.pages.blocks import PageTable
+from sfumato.pages.blocks import Block, PageTable
 from sfumato.plots import Axis, Bars, Picture, Tiles, date_text, svg
 
 __all__ = ["Figure"]
@@ -22,13 +22,12 @@ _NO_DRAWING = "(Drawing needs the extra sfumato[plots]; these are the numbers.)"
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Block):
     """A picture with its caption. Where nothing can be drawn, its numbers stand in the page instead."""
 
     picture: Picture
 
     def html(self) -> str:
-        """Return the block as HTML."""
         picture = self.picture
         words = f"<strong>{escape(picture.title)}</strong> <span>{escape(picture.caption)}</span>"
         try:
@@ -57,7 +56,7 @@ def _numbers(picture: Picture) -> PageTable:
             [name, *(_shown(each[name], picture.y) if name in each else "" for each in heights)]
             for name in names
         ]
-        return PageTable(heads=(picture.x.title, *(mark.label for mark in bars)), rows=rows)
+        return PageTable(heads=(picture.x.title or "bar", *(mark.label for mark in bars)), rows=rows)
     if isinstance(picture.marks[0], Tiles):
         tiles = picture.marks[0].tiles
         return PageTable(

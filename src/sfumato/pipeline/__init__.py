@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sfumato.pipeline.answering import admit, answer, answer_public, parts_charged
     from sfumato.pipeline.looks import Looks, reserved_steps, several_looks
     from sfumato.pipeline.planning import bounded_queries, parts_of_request, plan, refuse_huge
-    from sfumato.pipeline.priced import Look, LookCost, Priced, PricedAnswer, Published, Tell, silent
+    from sfumato.pipeline.priced import Look, LookCost, Priced, PricedAnswer, Tell, silent
     from sfumato.pipeline.priced_query import FoundLimits, PricedQuery, published, unprotected_totals
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "Priced",
     "PricedAnswer",
     "PricedQuery",
-    "Published",
     "Tell",
     "admit",
     "answer",
@@ -52,7 +51,7 @@ __getattr__, __dir__ = _contents(
         "answering": ["admit", "answer", "answer_public", "parts_charged"],
         "looks": ["Looks", "reserved_steps", "several_looks"],
         "planning": ["bounded_queries", "parts_of_request", "plan", "refuse_huge"],
-        "priced": ["Look", "LookCost", "Priced", "PricedAnswer", "Published", "Tell", "silent"],
+        "priced": ["Look", "LookCost", "Priced", "PricedAnswer", "Tell", "silent"],
         "priced_query": ["FoundLimits", "PricedQuery", "published", "unprotected_totals"],
     },
 )

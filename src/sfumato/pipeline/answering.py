@@ -13,10 +13,10 @@ from sfumato.catalog import Catalog, Policy
 from sfumato.errors import InvalidArgument, LedgerError, QueryRefused
 from sfumato.interrupts import deferred
 from sfumato.ledger import Ledger, Owner, Reservation
-from sfumato.pipeline.priced import Look, Priced, PricedAnswer, Published, Tell, silent
+from sfumato.pipeline.priced import Look, Priced, PricedAnswer, Tell, silent
 from sfumato.plan.outline import outline_request
 from sfumato.plan.request import Request
-from sfumato.release import Release, publish
+from sfumato.release import Published, Release, publish
 
 __all__ = [
     "admit",
@@ -88,21 +88,17 @@ def answer(
                         purpose=purpose,
                     )
                 )
+            number = reservation.sequence
             if reservation.replayed is not None:
-                _LOG.info("reservation %d: answered again, free", reservation.sequence)
+                _LOG.info("reservation %d: answered again, free", number)
                 return priced.read(reservation.replayed.decode())
-            _LOG.info(
-                "reservation %d: unit %r is charged epsilon %.6g",
-                reservation.sequence,
-                priced.unit,
-                priced.epsilon,
-            )
+            _LOG.info("reservation %d: unit %r is charged epsilon %.6g", number, priced.unit, priced.epsilon)
             begin("computing")
             published = looked(priced, Look(backend=backend, public=public, tell=tell), reservation)
             begin("storing")
             with deferred():
                 reservation.commit(published.to_json().encode())
-            _LOG.info("reservation %d: answered", reservation.sequence)
+            _LOG.info("reservation %d: answered", number)
             return published
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_interrupted(reservation, ledger)) from None

@@ -15,7 +15,8 @@ from sfumato.core.events import Composed
 from sfumato.errors import InvalidArgument
 from sfumato.ledger import Ledger, Owner, Reservation
 from sfumato.pipeline.answering import before_charge, looked, refuse_unready, reserved
-from sfumato.pipeline.priced import Look, LookCost, Priced, PricedAnswer, Published
+from sfumato.pipeline.priced import Look, LookCost, Priced, PricedAnswer
+from sfumato.release import Published
 
 __all__ = [
     "Looks",

@@ -23,7 +23,8 @@ from sfumato.pipeline.answering import public_tables
 from sfumato.pipeline.priced import LookCost
 from sfumato.pipeline.priced_query import FoundLimits, PricedQuery
 from sfumato.plan.conditions import with_join_conditions
-from sfumato.plan.request import DEFAULT_OPTIONS, Request
+from sfumato.plan.options import DEFAULT_OPTIONS
+from sfumato.plan.request import Request
 from sfumato.plan.unit_safety import check_units
 from sfumato.release.plain_tables import expected_table, sample_table
 from sfumato.release.sandbox import PlainTable, check

@@ -7,30 +7,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sfumato.backends import Backend
 from sfumato.catalog.canonical import fingerprint
 from sfumato.core.events import Event
 from sfumato.plan.request import Request
+from sfumato.release import Published
 
-__all__ = ["Look", "LookCost", "Priced", "PricedAnswer", "Published", "Tell", "silent"]
+__all__ = ["Look", "LookCost", "Priced", "PricedAnswer", "Tell", "silent"]
 
 Tell = Callable[[str], object]
 """Who hears the name of each step as it begins. What is told must be public."""
 
-_Answer = TypeVar("_Answer", bound="Published")
-
-
-class Published(Protocol):
-    """What leaves: it is stored as text and read again, and bears the receipt of its charge."""
-
-    def to_json(self) -> str: ...
-
-    @classmethod
-    def from_json(cls, text: str) -> Self: ...
-
-    def with_receipt(self, receipt: Mapping[str, Any]) -> Self: ...
+_Answer = TypeVar("_Answer", bound=Published)
 
 
 def silent(step: str) -> None:

@@ -39,9 +39,10 @@ def references(expression: tree.Expression) -> Iterator[str]:
 
 def nodes(node: tree.Node) -> Iterator[tree.Node]:
     """Yield a node and all below it; a part that stands in several places comes several times."""
-    yield node
-    for part in tree.parts(node):
-        yield from nodes(part)
+    below = [node]
+    while below:
+        yield (one := below.pop())
+        below += reversed(tree.parts(one))
 
 
 def substituted(expression: tree.Expression, columns: Mapping[str, tree.Expression]) -> tree.Expression:

@@ -15,8 +15,9 @@ from sqlglot import exp
 from sfumato.aggregates.registry import Function
 from sfumato.catalog.kind import Kind
 from sfumato.plan import tree
+from sfumato.plan.options import Options
 from sfumato.plan.question import Clause, NamedArgument, Statement
-from sfumato.plan.request import NamedQuery, Options
+from sfumato.plan.request import NamedQuery
 from sfumato.plan.scope import Scope, ScopedRows
 
 __all__ = ["claimed", "clause_of", "with_clause"]

@@ -85,10 +85,11 @@ def _dated(literal: Literal, kind: Kind, span: Span | None) -> Literal:
 def with_numbers(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
     """Return text constants beside numbers as numbers, and truths beside numbers as 0 and 1."""
     kinds = [argument.kind for argument in arguments if argument.kind is not None]
-    number = next((kind for kind in kinds if kind.numeric), None)
+    numeric = [kind for kind in kinds if kind.numeric]
+    number = numeric[0] if numeric else None
     if number is None and Kind.BOOLEAN in kinds and Kind.TEXT in kinds:
         number = Kind.BOOLEAN
-    if number is None or all(kind.numeric for kind in kinds):
+    if number is None or len(numeric) == len(kinds):
         return arguments
     if Kind.BOOLEAN in kinds and any(kind.numeric and not kind.whole for kind in kinds):
         return arguments  # which the engine refuses, too

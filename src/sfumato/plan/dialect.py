@@ -25,7 +25,9 @@ __all__ = ["parsed"]
 
 def parsed(text: str) -> list[exp.Expr | None]:
     """Return the statements of a text; raise the parser's `ParseError` if it cannot be read."""
-    tokens = [part for token in sqlglot.tokenize(text, dialect="duckdb") for part in _single(token)]
+    tokens: list[Token] = []
+    for token in sqlglot.tokenize(text, dialect="duckdb"):
+        tokens += _single(token) if token.token_type is TokenType.NUMBER else (token,)
     statements = _Strict(dialect=DuckDB()).parse(_with_top(tokens), text)
     for statement in statements:
         if statement is not None:
@@ -78,8 +80,8 @@ _SIGNS = {"+": TokenType.PLUS, "-": TokenType.DASH}
 
 
 def _single(token: Token) -> Iterator[Token]:
-    """Yield the tokens that one token of the parser's holds."""
-    parts = _SUM.fullmatch(token.text) if token.token_type is TokenType.NUMBER else None
+    """Yield the tokens that one number of the parser's holds."""
+    parts = _SUM.fullmatch(token.text)
     if parts is None:
         yield token
         return

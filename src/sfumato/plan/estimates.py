@@ -21,7 +21,8 @@ from sfumato.errors import InvalidArgument
 from sfumato.plan.buckets import Buckets, SoughtBounds
 from sfumato.plan.builder import table as rows_of
 from sfumato.plan.hints import did_you_mean, refuse
-from sfumato.plan.request import Options, Request
+from sfumato.plan.options import Options
+from sfumato.plan.request import Request
 from sfumato.plan.summaries import count, histogram, max_, quantile
 from sfumato.plan.tree import Span
 from sfumato.plan.values import Val, col

@@ -98,7 +98,7 @@ def call(name: str, arguments: tuple[Expression, ...], span: Span | None = None)
     if signature.kind is _compared:
         arguments = conversions.with_dates(arguments)
     elif signature.kind is _logic:
-        arguments = tuple(conversions.as_condition(argument) for argument in arguments)
+        arguments = tuple(map(conversions.as_condition, arguments))
     elif name == "date_diff":
         arguments = (arguments[0], *conversions.with_dates(arguments[1:]))
     if name not in _TO_DIGITS:
@@ -106,7 +106,7 @@ def call(name: str, arguments: tuple[Expression, ...], span: Span | None = None)
     try:
         if signature.kind is _compared:
             arguments = conversions.with_numbers(arguments)
-        kind = signature.kind(tuple(argument.kind for argument in arguments))
+        kind = signature.kind(tuple([argument.kind for argument in arguments]))
         if signature.check is not None:
             signature.check(_constants(arguments, signature.literal))
     except KindError as error:

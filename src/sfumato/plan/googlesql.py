@@ -19,8 +19,8 @@ from sqlglot import Token, TokenType, exp
 
 from sfumato.errors import InvalidArgument
 from sfumato.plan.limits import FURTHEST, is_number
+from sfumato.plan.options import Options
 from sfumato.plan.question import Clause, NamedArgument, Statement
-from sfumato.plan.request import Options
 from sfumato.plan.tree import Span
 
 __all__ = ["cut", "translated"]
@@ -108,7 +108,7 @@ class _Reader:
         """Read each SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(..)."""
         found: list[Span] = []
         for at in range(len(self.tokens) - 2):
-            if self._kind(at) is not TokenType.SELECT or self._kind(at + 1) is not TokenType.WITH:
+            if self.tokens[at].token_type is not TokenType.SELECT or self._kind(at + 1) is not TokenType.WITH:
                 continue
             name = self._word(at + 2)
             whole = self._span(at + 1, at + 2)
@@ -221,7 +221,7 @@ class _Reader:
                 opened.append(at)
             elif token.token_type is TokenType.R_PAREN and opened:
                 opened.pop()
-            name = self._word(at)
+            name = token.text.lower()
             if name not in readers or self._kind(at + 1) is not TokenType.FARROW:
                 continue
             place = self._span(at, at)

@@ -9,7 +9,8 @@ from sfumato.catalog.catalog import Catalog
 from sfumato.errors import InvalidArgument
 from sfumato.plan.builder import table as rows_of
 from sfumato.plan.estimates import private_table
-from sfumato.plan.request import Options, Request
+from sfumato.plan.options import Options
+from sfumato.plan.request import Request
 from sfumato.plan.summaries import count, histogram
 from sfumato.plan.values import col
 

@@ -12,7 +12,8 @@ from sqlglot import exp
 from sfumato.catalog.catalog import Catalog
 from sfumato.plan.hints import CLAUSES, refuse
 from sfumato.plan.limits import MOST_RELATIONS, check_query
-from sfumato.plan.request import DEFAULT_OPTIONS, NamedQuery, Options
+from sfumato.plan.options import DEFAULT_OPTIONS, Options
+from sfumato.plan.request import NamedQuery
 from sfumato.plan.scope import Output
 from sfumato.plan.syntax import function_name
 from sfumato.plan.tree import Span

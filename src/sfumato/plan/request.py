@@ -2,120 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from typing import Any, Literal, TypedDict
+from typing import Any
 
-from sfumato.catalog.table import CAPS, cap
-from sfumato.core.arguments import Number, budget_quantity, delta_quantity, positive
-from sfumato.core.noise_law import noise_laws
 from sfumato.errors import InvalidArgument
 from sfumato.plan.buckets import SoughtBounds
 from sfumato.plan.hints import did_you_mean
+from sfumato.plan.options import Options
 from sfumato.plan.tree import Query
 
-__all__ = [
-    "DEFAULT_OPTIONS",
-    "NamedQuery",
-    "Options",
-    "QuestionOptions",
-    "Request",
-    "reported_column",
-    "with_options",
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What a question says about its own treatment; None leaves it to the catalog and the caller.
-
-    max_groups: groups one unit may be in. max_rows: the weight, in rows, of a unit in each group.
-    max_rows_total: the weight of a unit in all of its groups together.
-    max_distinct: values one unit brings to each COUNT(DISTINCT ..) of a group. min_units: groups
-    whose noisy number of units is below this are not shown. keys: "declared" insists that all
-    groups are known in advance, "selected" that they pass private selection. delta: what selecting
-    keys may use of the budget's delta for keys. others: one more row for everything that is in no
-    group that is shown. non_negative: counts below zero are shown as zero. intervals: False leaves out
-    what nothing but an interval needs; of a lone quantile only, all others have theirs for free. losses:
-    True measures what caps and bounds take off the answer, for a twentieth of the cost. consistent: answers
-    of all grouping sets add up; then level_shares are the shares of the cost of nested sets, the coarsest
-    first, and non_negative makes counts whole numbers from zero on that add up.
-    """
-
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
-    max_groups: int | None = None
-    max_rows: int | None = None
-    max_rows_total: int | None = None
-    max_distinct: int | None = None
-    min_units: int | None = None
-    noise: str | None = None
-    keys: Literal["declared", "selected"] | None = None
-    others: bool = False
-    weights: Mapping[str, Fraction] = field(default_factory=dict, hash=False)
-    non_negative: bool = False
-    intervals: bool = True
-    losses: bool = False
-    consistent: bool = False
-    level_shares: tuple[Fraction, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", budget_quantity(self.epsilon, "epsilon"))
-        if self.delta is not None:
-            object.__setattr__(self, "delta", delta_quantity(self.delta))
-        for name in (*CAPS, "max_distinct", "min_units"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, cap(getattr(self, name), name))
-        noise_laws(self.noise)  # refuses an unknown name
-        if self.keys not in (None, "declared", "selected"):
-            hint = "leave it out: declared groups are shown, others are found privately"
-            message = f"keys must be declared or selected, got {self.keys!r}"
-            raise InvalidArgument(message, place="keys", hints=(hint,))
-        for name in ("others", "non_negative", "intervals", "losses", "consistent"):
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidArgument(f"{name} must be True or False", place=name, hints=(f"{name}=True",))
-        if not isinstance(self.weights, Mapping) or not all(isinstance(name, str) for name in self.weights):
-            message = "weights say of columns, by name, how much they matter"
-            raise InvalidArgument(message, place="weights", hints=("weights={'n': 1, 'mean': 3}",))
-        weights = {name: positive(weight, f"weights[{name!r}]") for name, weight in self.weights.items()}
-        object.__setattr__(self, "weights", weights)
-        given: Any = self.level_shares
-        if not isinstance(given, list | tuple):
-            message = "level_shares are numbers, one for each level, the coarsest first"
-            raise InvalidArgument(message, place="level_shares", hints=("level_shares=(0.02, 0.08, 0.9)",))
-        shares = tuple(positive(share, "level_shares") for share in given)
-        object.__setattr__(self, "level_shares", shares)
-        if self.level_shares and not self.consistent:
-            hint = "consistent=True"
-            raise InvalidArgument(
-                "level_shares are for consistent answers", place="level_shares", hints=(hint,)
-            )
-
-
-class QuestionOptions(TypedDict, total=False):
-    """`Options` but for epsilon, as a caller gives them: what is None stays as the statement says."""
-
-    delta: Number | None
-    max_groups: int | None
-    max_rows: int | None
-    max_rows_total: int | None
-    max_distinct: int | None
-    min_units: int | None
-    noise: str | None
-    keys: Literal["declared", "selected"] | None
-    others: bool | None
-    weights: Mapping[str, Number] | None
-    non_negative: bool | None
-    intervals: bool | None
-    losses: bool | None
-    consistent: bool | None
-    level_shares: Sequence[Number] | None
-
-
-DEFAULT_OPTIONS = Options()
-"""What holds of a question that says nothing about its treatment."""
+__all__ = ["NamedQuery", "Request", "reported_column", "with_options"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,9 +94,11 @@ def _scalars(select: exp.Select) -> Iterator[exp.Subquery]:
 
 
 def _within(node: exp.Expr) -> Iterator[exp.Subquery]:
-    if isinstance(node, exp.Subquery):
-        yield node
-    elif not isinstance(node, (exp.Query, exp.Exists, exp.Any, exp.All)):
-        for child in node.iter_expressions():
-            if not (isinstance(node, exp.In) and child is node.args.get("query")):
-                yield from _within(child)
+    below = [node]
+    while below:
+        one = below.pop()
+        if isinstance(one, exp.Subquery):
+            yield one
+        elif not isinstance(one, (exp.Query, exp.Exists, exp.Any, exp.All)):
+            listed = one.args.get("query") if isinstance(one, exp.In) else None
+            below += [child for child in one.iter_expressions(reverse=True) if child is not listed]

@@ -17,9 +17,10 @@ from sfumato.plan import googlesql
 from sfumato.plan.context import Context, Released
 from sfumato.plan.dialect import parsed
 from sfumato.plan.limits import MOST_CHARACTERS, balanced, check_statement, check_tokens
+from sfumato.plan.options import DEFAULT_OPTIONS, Options
 from sfumato.plan.qualified_names import resolve_names
 from sfumato.plan.question import Statement
-from sfumato.plan.request import DEFAULT_OPTIONS, NamedQuery, Options, Request
+from sfumato.plan.request import NamedQuery, Request
 from sfumato.plan.selects import plan
 from sfumato.plan.syntax import PLAIN
 from sfumato.plan.tree import Span
@@ -135,7 +136,7 @@ def _statement(question: Statement) -> exp.Query:
     start = Span(tokens[0].start, tokens[0].end + 1)
     if tokens[0].token_type not in _STARTS:
         question.refuse("only a SELECT is a question", "SF407", start)
-    spend(sum(_STEPS.get(token.token_type, _STEPS_PER_TOKEN) for token in tokens))
+    spend(sum([_STEPS.get(token.token_type, _STEPS_PER_TOKEN) for token in tokens]))
     check_tokens(tokens, question)
     text = googlesql.cut(tokens, question)
     try:

@@ -253,10 +253,10 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 def within(node: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the node and all below it, without entering queries."""
-    yield node
-    for child in node.iter_expressions():
-        if not isinstance(child, exp.Query):
-            yield from within(child)
+    below = [node]
+    while below:
+        yield (one := below.pop())
+        below += [child for child in one.iter_expressions(reverse=True) if not isinstance(child, exp.Query)]
 
 
 def has_aggregate(node: exp.Expr) -> bool:

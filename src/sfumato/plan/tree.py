@@ -300,10 +300,10 @@ def parts(node: Node) -> list[Node]:
 
 def relations(relation: Relation) -> Iterator[Relation]:
     """Yield a relation and all below it, also those that only decide which rows stay."""
-    yield relation
-    for part in parts(relation):
-        if isinstance(part, Relation):
-            yield from relations(part)
+    below = [relation]
+    while below:
+        yield (one := below.pop())
+        below += [part for part in reversed(parts(one)) if isinstance(part, Relation)]
 
 
 def _collect(values: Iterable[Any], found: list[Node]) -> None:

@@ -3,6 +3,16 @@
 from sfumato.release.answers import NoisyTable, tabulate
 from sfumato.release.noise import NoisyGroups, add_noise
 from sfumato.release.publication import cost_record, publish
+from sfumato.release.published import Published
 from sfumato.release.release import Release
 
-__all__ = ["NoisyGroups", "NoisyTable", "Release", "add_noise", "cost_record", "publish", "tabulate"]
+__all__ = [
+    "NoisyGroups",
+    "NoisyTable",
+    "Published",
+    "Release",
+    "add_noise",
+    "cost_record",
+    "publish",
+    "tabulate",
+]

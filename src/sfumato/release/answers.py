@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -76,6 +76,7 @@ class NoisyTable:
     unknown: tuple[str, ...] = ()  # aggregates whose bounds could not be found: NULL
     correlated: bool = False  # numbers of one row are sums of some of the same noisy ones
     basis: Basis | None = None  # what it was measured from, where no group can be missing
+    _places: dict[tuple[str, int], AddedNoise] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -151,7 +152,9 @@ class NoisyTable:
 
     def noise(self, measure: str, place: int) -> AddedNoise:
         """Return the noise of a measure in a grouping set."""
-        return next(each for each in self.noises if (each.measure, each.grouping_set) == (measure, place))
+        if not self._places:
+            self._places.update({(one.measure, one.grouping_set): one for one in reversed(self.noises)})
+        return self._places[measure, place]
 
     def _answer(self, answer: Answer, place: int, level: float | None) -> NoisyColumn:
         groups = self.groups[place]

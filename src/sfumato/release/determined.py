@@ -161,11 +161,11 @@ class Derivation:
     def source(self, measure: Measure) -> tuple[str, list[Expression]]:
         """Return the released measure of which this one is a sum over cells, and over which: conditions."""
         conditions = conjuncts(measure.condition)
-        found = {self.hashes.hash(one) for one in conditions}
+        found, wanted = {self.hashes.hash(one) for one in conditions}, self.hashes.measure(measure)
         known = [
             (len(found) - len(own), self.released.noise(name, 0).deviation, name, own)
             for name, (what, own) in self.basis.measures.items()
-            if what == self.hashes.measure(measure) and found >= set(own)
+            if what == wanted and found >= set(own)
         ]
         if not known:
             raise NotDetermined

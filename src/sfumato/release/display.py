@@ -1,21 +1,22 @@
-"""Display: a release as plain aligned text, and as HTML."""
+"""Display: a release as a page: its first rows and its cost in short, and all rows with their intervals."""
 
 from __future__ import annotations
 
 import datetime
-import html as _html
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.errors import InvalidArgument
+from sfumato.pages import Block, BulletList, Deferred, Figure, Notes, Page, PageTable, Paragraph, Pictures
+from sfumato.release.published import CLOSING
 
 if TYPE_CHECKING:
-    from sfumato.plots import Picture
     from sfumato.release.release import Release
 
-__all__ = ["NO_INFORMATION", "cells", "html", "text"]
+__all__ = ["NO_INFORMATION", "cells", "page", "short"]
 
 _ROWS = 40
 _DRAWN = 400  # rows that a picture shows
@@ -26,54 +27,68 @@ NO_INFORMATION = "no information at this budget"
 """What stands for a value whose interval covers all that it could be."""
 
 
-def text(release: Release) -> str:
-    """Return an aligned table, with 95% intervals, and what it cost.
+def page(release: Release, level: float) -> Page:
+    """Return a release as a page. Short, it has 95% intervals and what it cost.
 
     An interval is shown as ± its half-width; one that is not symmetric as low..high; and where it covers
     all that the value could be, there is no information at this budget.
     """
-    header, body = cells(release)
-    numeric = _numeric(release)
-    widths = [max(len(line[i]) for line in (header, *body)) for i in range(len(header))]
-
-    def line(cells: list[str]) -> str:
-        padded = [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(cells, widths, numeric, strict=True)
-        ]
-        return "  ".join(padded).rstrip()
-
-    lines = [line(header), line(["-" * width for width in widths]), *(line(row) for row in body)]
-    return "\n".join([*lines, *(f"-- {note}" for note in _footer(release, body))])
-
-
-def html(release: Release) -> str:
-    """Return the same as an HTML table, and a picture of it if it can be drawn; every value is escaped."""
-    header, body = cells(release)
-    align = ["right" if number else "left" for number in _numeric(release)]
-
-    def row(cells: list[str], tag: str) -> str:
-        inner = "".join(
-            f'<{tag} style="text-align:{side}">{_html.escape(cell)}</{tag}>'
-            for cell, side in zip(cells, align, strict=True)
-        )
-        return f"<tr>{inner}</tr>"
-
-    notes = "".join(f"<div><small>{_html.escape(note)}</small></div>" for note in _footer(release, body))
-    rows = "".join(row(cells, "td") for cells in body)
-    pictures = (_drawn(release.plot) if 2 <= len(release) <= _DRAWN else "") + _drawn(release.plot_levels)
-    return f"<table><thead>{row(header, 'th')}</thead><tbody>{rows}</tbody></table>{notes}{pictures}"
+    heads, body = cells(release)
+    numbers = ("BIGINT", "HUGEINT", "DECIMAL", "FLOAT", "DOUBLE")
+    sides = "".join("r" if kind.split("(")[0] in numbers else "l" for kind in release.types)
+    pictures = Pictures(lambda: _pictures(release))
+    return Page(
+        title="Answer",
+        made=release.spent,
+        brief=(
+            PageTable(heads=tuple(heads), rows=body, sides=sides, ruled=True),
+            Notes(tuple(_footer(release, body))),
+            pictures,
+        ),
+        opening=(Deferred(lambda: _all_rows(release, level)), pictures),
+        closing=CLOSING,
+    )
 
 
-def _drawn(draw: Callable[[], Picture]) -> str:
-    """Return a picture as SVG; nothing where there is none, or no library to draw it."""
-    from sfumato.plots import svg
+def _pictures(release: Release) -> Iterator[Figure]:
+    """Yield the pictures that there are: some releases have no number to draw."""
+    drawn = (release.plot,) if 2 <= len(release) <= _DRAWN else ()
+    for draw in (*drawn, release.plot_levels):
+        with suppress(InvalidArgument):
+            yield Figure(draw())
 
-    try:
-        picture = draw()
-        return f'<div role="img" aria-label="{_html.escape(picture.title)}">{svg(picture)}</div>'
-    except (InvalidArgument, Unsupported):
+
+def _all_rows(release: Release, level: float) -> tuple[Block, ...]:
+    """Return all rows, their values with the ends of intervals, and the notes."""
+    ends, nothing = release.intervals(level), release.no_information(level)
+
+    def cell(name: str, value: Any, row: int) -> str:
+        if name not in ends or (pair := ends[name][row]) is None:
+            return short(value)
+        if nothing[name][row] is True and value is not None:
+            return NO_INFORMATION
+        return f"{short(value)} ({short(pair[0])} to {short(pair[1])})"
+
+    rows = [
+        tuple(cell(name, value, place) for name, value in zip(release.columns, row, strict=True))
+        for place, row in enumerate(release.rows)
+    ]
+    return (
+        PageTable(
+            heads=release.columns,
+            rows=rows,
+            sides="".join("r" if name in ends else "l" for name in release.columns),
+        ),
+        Paragraph(f"In brackets: {level:.4g} intervals."),
+        BulletList(release.remarks(level)),
+    )
+
+
+def short(value: Any) -> str:
+    """Return a value in a few letters; nothing where there is none."""
+    if value is None:
         return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def cells(release: Release) -> tuple[list[str], list[list[str]]]:
@@ -178,11 +193,6 @@ def _shown(cell: str) -> str:
     return clean if len(clean) <= _LONGEST else clean[: _LONGEST - 1] + "…"
 
 
-def _numeric(release: Release) -> list[bool]:
-    numbers = ("BIGINT", "HUGEINT", "DECIMAL", "FLOAT", "DOUBLE")
-    return [kind.split("(")[0] in numbers for kind in release.types]
-
-
 def _footer(release: Release, body: list[list[str]]) -> list[str]:
     intervals = release.intervals(_LEVEL)
     places = [place for place, name in enumerate(release.columns) if name in intervals]
@@ -190,11 +200,7 @@ def _footer(release: Release, body: list[list[str]]) -> list[str]:
     lines = []
     if len(release.rows) > _ROWS:
         lines.append(f"{_ROWS} of {len(release.rows)} rows")
-    spent = []
-    if "epsilon" in release.cost:
-        spent.append(f"epsilon {float(release.cost['epsilon']):.4g}")
-    if release.cost.get("delta"):
-        spent.append(f"delta {float(release.cost['delta']):.3g}")
+    spent = [release.spent] if release.spent else []
     if intervals:
         spent.append("± and low..high cover 95%" if uneven else "± covers 95%")
     if spent:

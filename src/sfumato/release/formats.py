@@ -11,8 +11,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InvalidArgument
+from sfumato.pages import PageTable
 from sfumato.release.answers import rows_flagged
-from sfumato.release.display import NO_INFORMATION
+from sfumato.release.display import short
+from sfumato.release.published import Published
 from sfumato.release.release import Release
 from sfumato.release.workload_release import WorkloadRelease
 
@@ -24,10 +26,21 @@ __all__ = ["rendered", "rendered_series"]
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how texts begin that spreadsheets evaluate
 
 
-def rendered(release: Release | WorkloadRelease, style: str, level: float) -> bytes:
-    """Return an answer as the bytes of a format; with intervals of a level beside each aggregate."""
+def rendered(release: Published, style: str, level: float) -> bytes:
+    """Return what was published as the bytes of a format; each aggregate with its interval of a level."""
     if isinstance(release, WorkloadRelease):
         return _several(release, style, level)
+    if isinstance(release, Release):
+        return _one(release, style, level)
+    if style not in ("table", "json"):
+        raise InvalidArgument(
+            f"what was learned is no {style} file", place="--format", hints=("--format json",)
+        )
+    return f"{release.to_json() if style == 'json' else repr(release)}\n".encode()
+
+
+def _one(release: Release, style: str, level: float) -> bytes:
+    """Return the answer of one question."""
     match style:
         case "csv":
             wide = release.with_intervals(level)
@@ -35,7 +48,7 @@ def rendered(release: Release | WorkloadRelease, style: str, level: float) -> by
         case "json":
             return (json.dumps(_record(release, level), indent=2, ensure_ascii=False) + "\n").encode()
         case "markdown":
-            return _markdown(release, level).encode()
+            return release.document(level=level).markdown(framed=False).encode()
         case "parquet":
             return _parquet(release.to_arrow(level))
         case _:
@@ -55,13 +68,11 @@ def rendered_series(table: pyarrow.Table, style: str, level: float) -> bytes:
             return (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()
         case "parquet":
             return _parquet(table)
-        case "markdown":
-            lines = [_line(heads), _line(["---"] * len(heads))]
-            return "\n".join([*lines, *(_line(map(_short, row)) for row in rows), ""]).encode()
         case _:
-            cells = [heads, *([_short(value) for value in row] for row in rows)]
-            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-            return "".join(f"{'  '.join(map(str.rjust, row, widths))}\n" for row in cells).encode()
+            cells = [[short(value) for value in row] for row in rows]
+            sides = "" if style == "markdown" else "r" * len(heads)
+            shown = PageTable(heads=tuple(heads), rows=cells, sides=sides)
+            return f"{shown.markdown() if style == 'markdown' else shown.text()}\n".encode()
 
 
 def _several(workload: WorkloadRelease, style: str, level: float) -> bytes:
@@ -73,8 +84,7 @@ def _several(workload: WorkloadRelease, style: str, level: float) -> bytes:
             whole = {"level": level, "answers": answers, **_paid(workload)}
             return (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()
         case "markdown":
-            parts = [f"## {_escaped(name)}\n\n{_markdown(one, level)}" for name, one in named]
-            return "\n".join(parts).encode()
+            return workload.document(level=level).markdown(framed=False).encode()
         case "csv" | "parquet":
             hint = "--format json holds several answers"
             raise InvalidArgument(f"several answers are no {style} file", place="--format", hints=(hint,))
@@ -142,34 +152,3 @@ def _plain(value: Any) -> Any:
             return value
         case _:
             return str(value)
-
-
-def _markdown(release: Release, level: float) -> str:
-    ends, nothing = release.intervals(level), release.no_information(level)
-    lines = [_line(release.columns), _line(["---:" if name in ends else "---" for name in release.columns])]
-    for place, row in enumerate(release.rows):
-        cells = []
-        for name, value in zip(release.columns, row, strict=True):
-            pair = ends[name][place] if name in ends else None
-            shown = _short(value)
-            if pair and nothing[name][place] is True and value is not None:
-                cells.append(NO_INFORMATION)
-            else:
-                cells.append(f"{shown} ({_short(pair[0])} to {_short(pair[1])})" if pair else shown)
-        lines.append(_line(cells))
-    notes = [f"- {_escaped(note)}" for note in release.remarks(level)]
-    return "\n".join([*lines, "", f"In brackets: {level:.4g} intervals.", "", *notes, ""])
-
-
-def _line(cells: Any) -> str:
-    return f"| {' | '.join(map(_escaped, cells))} |"
-
-
-def _escaped(cell: Any) -> str:
-    return str(cell).replace("|", "\\|").replace("\n", " ")
-
-
-def _short(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -115,8 +115,12 @@ def chooses(sql: str, aggregates: Collection[str]) -> bool:
     >>> chooses("SELECT * FROM t WHERE n > 5", ["n"]), chooses("SELECT * FROM t WHERE k > 5", ["n"])
     (True, False)
     """
+    return _chooses(sql, frozenset(map(str.lower, aggregates)))
+
+
+@lru_cache(maxsize=64)
+def _chooses(sql: str, noisy: frozenset[str]) -> bool:
     statement = sqlglot.parse_one(sql, read="duckdb")
-    noisy = {name.lower() for name in aggregates}
 
     def named(node: Any) -> bool:
         return any(one.name.lower() in noisy for one in node.find_all(exp.Identifier))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
 from typing import Any
 
 from sfumato.aggregates.answer import Answer
@@ -46,11 +45,8 @@ def expected_table(bounding: Bounding, reported: Reported = ()) -> PlainTable:
     types = {answer.name: _type(answer) for answer in bounding.answers}
     columns += report_types(bounding.answers, reported, types)
     columns += [(GROUPING_SET, "BIGINT")] if len(bounding.query.grouping_sets) > 1 else []
-    return PlainTable(
-        columns=tuple(name for name, _ in columns),
-        types=tuple(kind for _, kind in columns),
-        values=tuple([] for _ in columns),
-    )
+    names, kinds = zip(*columns, strict=True)
+    return PlainTable(columns=names, types=kinds, values=tuple([[] for _ in columns]))
 
 
 def sample_table(bounding: Bounding, times: int, reported: Reported = ()) -> PlainTable:
@@ -89,17 +85,18 @@ def widened(kind: str, values: list[Any]) -> str:
     """Return the type that holds all values: 128 bits where 64 do not suffice, reals beyond."""
     if not kind.startswith("BIGINT"):
         return kind
-    largest = max((abs(value) for value in _leaves(values)), default=0)
+    largest = _largest(values)
     wide = "BIGINT" if largest <= _WORD else "HUGEINT" if largest <= _HUGE else "DOUBLE"
     return kind.replace("BIGINT", wide)
 
 
-def _leaves(values: list[Any]) -> Iterable[Any]:
+def _largest(values: list[Any]) -> Any:
+    """Return the largest size of the numbers of a column, which may be in lists; 0 if there is none."""
+    largest: Any = 0
     for value in values:
-        if isinstance(value, list):
-            yield from _leaves(value)
-        elif value is not None:
-            yield value
+        if value is not None:
+            largest = max(largest, _largest(value) if isinstance(value, list) else abs(value))
+    return largest
 
 
 def _key_type(kind: Kind | None) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sfumato.aggregates.answer import Answer
 from sfumato.catalog.domain import Between
 from sfumato.core.mechanism import confidence
-from sfumato.errors import InvalidArgument, QueryRefused, Unsupported
+from sfumato.errors import InvalidArgument, QueryRefused
 from sfumato.release.answers import (
     NoisyTable,
     Origin,
@@ -21,14 +21,15 @@ from sfumato.release.answers import (
     says_nothing,
 )
 from sfumato.release.plain_tables import widened
+from sfumato.release.published import Published
 from sfumato.release.sandbox import PlainTable, query
-from sfumato.release.storage import decode, dump, encode, load
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
 
+    from sfumato.pages import Page
     from sfumato.plots import Picture
 
 __all__ = ["Interval", "Release"]
@@ -36,20 +37,17 @@ __all__ = ["Interval", "Release"]
 Interval = tuple[Any, Any]
 """The ends of an interval; lists of ends, where a value is a list."""
 
-_FORMAT = 1
 _SAME = Origin(column="").expression
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Release:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Release(Published):
     """The published answer to a request. Everything in it may be shown to anybody.
 
-    `cost` says what it spent (epsilon, delta, keys_delta, event), `receipt` when and on what
-    account; both are plain dictionaries. `origins` and `lines` say of which noisy table, column
-    and row each cell is, where it is one; that is what intervals of any level come from. A row that is of
-    no row of a noisy table (a label without an answer) has None for its line. Where a histogram is shown as
-    one row per bin, `items` says which bin each row is. Where noisy numbers chose the rows that are shown,
-    `among` says of how many.
+    `origins` and `lines` say of which noisy table, column and row each cell is, where it is one; that is what
+    intervals of any level come from. A row that is of no row of a noisy table (a label without an answer) has
+    None for its line. Where a histogram is shown as one row per bin, `items` says which bin each row is.
+    Where noisy numbers chose the rows that are shown, `among` says of how many.
 
     >>> import pyarrow as pa
     >>> import sfumato as sf
@@ -60,6 +58,8 @@ class Release:
     (('n',), True)
     """
 
+    kind: ClassVar[str] = "format"
+
     columns: tuple[str, ...]
     types: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -67,9 +67,6 @@ class Release:
     lines: tuple[int | None, ...] | None
     source: str | None
     tables: tuple[NoisyTable, ...]
-    cost: Mapping[str, Any] = field(default_factory=dict)
-    receipt: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
     items: tuple[int, ...] | None = None
     among: int | None = None
 
@@ -276,39 +273,11 @@ class Release:
             columns.append(polars.Series(name, given, dtype=polars.Int128 if whole else None))
         return polars.DataFrame(columns)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, JSON-ready, from which the release can be restored."""
-        return {"format": _FORMAT, **encode({one.name: getattr(self, one.name) for one in fields(self)})}
+    def document(self, *, level: float = 0.95) -> Page:
+        """Return the answer as a page: all rows with intervals of a level, and pictures of them."""
+        from sfumato.release.display import page
 
-    def to_json(self) -> str:
-        """Return the one JSON text of this release; `from_json` gives it back, and it the same text."""
-        return dump(self.to_dict())
-
-    @staticmethod
-    def from_json(text: str) -> Release:
-        """Return the release that was stored as `text`."""
-        record = load(text)
-        if record.pop("format", None) != _FORMAT:
-            raise Unsupported("a stored release of another format", place="text")
-        try:
-            return Release(**decode(record))
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-            hints = ("read another copy; the ledger keeps the answers to questions that had a key",)
-            raise InvalidArgument("this stored release is damaged", place="text", hints=hints) from None
-
-    def with_receipt(self, receipt: Mapping[str, Any]) -> Release:
-        """Return this release with the receipt of its charge."""
-        return replace(self, receipt=receipt)
-
-    def __repr__(self) -> str:
-        from sfumato.release.display import text
-
-        return text(self)
-
-    def _repr_html_(self) -> str:
-        from sfumato.release.display import html
-
-        return html(self)
+        return page(self, level)
 
 
 def _through(expression: str, ends: list[Any]) -> list[Any]:

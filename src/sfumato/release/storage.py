@@ -9,7 +9,7 @@ import dataclasses
 import datetime
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from itertools import repeat
@@ -33,6 +33,7 @@ __all__ = ["decode", "dump", "encode", "load"]
 
 
 _PLAIN = frozenset({type(None), bool, int, str})  # most items, such as keys and counts, are JSON-ready
+_NESTED = frozenset({list, dict})
 _TAGGED = methodcaller("startswith", "$")
 
 
@@ -64,9 +65,9 @@ def encode(value: Any) -> Any:
         case float():
             return value if math.isfinite(value) else {"$real": repr(value)}
         case tuple():
-            return [item if type(item) in _PLAIN else encode(item) for item in value]
+            return _encoded(value)
         case list():
-            return {"$list": encode(tuple(value))}
+            return {"$list": _encoded(value)}
         case Decimal():
             return {"$decimal": f"{value:f}"}
         case datetime.datetime():
@@ -84,11 +85,26 @@ def encode(value: Any) -> Any:
         case np.ndarray():
             return {"$reals" if value.dtype == np.float64 else "$integers": value.tolist()}
         case dict() if all(map(isinstance, value, repeat(str))) and not any(map(_TAGGED, value)):
-            return {key: item if type(item) in _PLAIN else encode(item) for key, item in value.items()}
+            return dict(zip(value, _encoded(value.values()), strict=True))
         case _ if (tag := f"${type(value).__name__}") in _CLASSES:
-            return {tag: encode(_fields(value))}
+            given = _fields(value)
+            return {tag: dict(zip(given, _encoded(given.values()), strict=True))}
         case _:
             raise Unsupported(f"a {type(value).__name__} cannot be stored")
+
+
+def _encoded(values: Iterable[Any]) -> list[Any]:
+    """Return several values JSON-ready; a release has many of them, so most take no call of their own."""
+    found = []
+    for value in values:
+        kind = type(value)
+        if kind in _PLAIN or (kind is float and math.isfinite(value)):
+            found.append(value)
+        elif kind is tuple and _PLAIN.issuperset(map(type, value)):
+            found.append(list(value))
+        else:
+            found.append(encode(value))
+    return found
 
 
 def decode(value: Any) -> Any:
@@ -98,12 +114,12 @@ def decode(value: Any) -> Any:
     (1, [Fraction(1, 3)])
     """
     if isinstance(value, list):
-        return tuple(decode(item) for item in value)
+        return tuple([decode(item) if type(item) in _NESTED else item for item in value])
     if not isinstance(value, dict):
         return value
     tag = next(iter(value), "")
     if not tag.startswith("$"):
-        return {key: decode(item) for key, item in value.items()}
+        return {key: decode(item) if type(item) in _NESTED else item for key, item in value.items()}
     return _CLASSES[tag](**decode(value[tag])) if tag in _CLASSES else _READERS[tag](value[tag])
 
 
@@ -139,6 +155,8 @@ def _fields(value: Any) -> dict[str, Any]:
     """Return the fields that differ from their defaults."""
     found = {}
     for field in dataclasses.fields(value):
+        if not field.init:  # it follows from others
+            continue
         given = getattr(value, field.name)
         if type(given) is not type(field.default) or given != field.default:
             found[field.name] = given

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import html as _html
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
-from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.errors import InvalidArgument
+from sfumato.pages import Block, Notes, Page, Section
+from sfumato.release.published import CLOSING, Published
 from sfumato.release.release import Release
-from sfumato.release.storage import decode, dump, encode, load
+from sfumato.release.storage import decode, encode
 
-__all__ = ["WorkloadRelease", "restored"]
-
-_FORMAT = 1
-_TAG = "workload"
+__all__ = ["WorkloadRelease"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class WorkloadRelease:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class WorkloadRelease(Published):
     """The published answers of a workload, in the order of its questions. All of it may be shown.
 
-    `cost` and `receipt` are of all of them together; the answers have none of their own.
+    `cost` and `receipt` are of all of them together; the answers have none of their own. Notes are theirs.
 
     >>> import pyarrow as pa
     >>> import sfumato as sf
@@ -34,10 +32,10 @@ class WorkloadRelease:
     (('n', 'age'), ('n',), 2)
     """
 
+    kind: ClassVar[str] = "workload"
+
     names: tuple[str, ...]
     releases: tuple[Release, ...]
-    cost: Mapping[str, Any] = field(default_factory=dict)
-    receipt: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.releases)
@@ -54,54 +52,37 @@ class WorkloadRelease:
             return self.releases[self.names.index(which)]
         return self.releases[which]
 
-    def with_receipt(self, receipt: Mapping[str, Any]) -> WorkloadRelease:
-        """Return the same answers with a receipt."""
-        return replace(self, receipt=receipt)
-
-    def to_json(self) -> str:
-        """Return the one JSON text of this release; `from_json` gives it back, and it the same text."""
-        answers = [[name, one.to_dict()] for name, one in zip(self.names, self.releases, strict=True)]
-        return dump(
-            {
-                "format": _FORMAT,
-                _TAG: answers,
-                "cost": encode(dict(self.cost)),
-                "receipt": encode(dict(self.receipt)),
-            }
+    def document(self, *, level: float = 0.95) -> Page:
+        """Return the answers as a page: a section for each, with intervals of a level."""
+        pages = [one.document(level=level) for one in self.releases]
+        together = f"all together: {self.spent}"
+        return Page(
+            title="Answers",
+            made=together,
+            brief=(*self._sections(one.brief for one in pages), Notes((together,))),
+            sections=self._sections(one.opening for one in pages),
+            closing=CLOSING,
         )
 
-    @staticmethod
-    def from_json(text: str) -> WorkloadRelease:
-        """Return the release that was stored as `text`."""
-        record = load(text)
-        if record.get("format") != _FORMAT or _TAG not in record:
-            raise Unsupported("a stored release of another format", place="text")
-        try:
-            return WorkloadRelease(
-                names=tuple(name for name, _ in record[_TAG]),
-                releases=tuple(Release.from_json(dump(one)) for _, one in record[_TAG]),
-                cost=decode(record["cost"]),
-                receipt=decode(record["receipt"]),
-            )
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-            raise InvalidArgument("this stored release is damaged", place="text") from None
+    def _sections(self, pages: Iterable[tuple[Block, ...]]) -> tuple[Section, ...]:
+        parts = enumerate(zip(self.names, pages, strict=True), 1)
+        return tuple(Section(name, *blocks, anchor=f"answer-{at}") for at, (name, blocks) in parts)
 
-    def __repr__(self) -> str:
-        parts = [f"{name}\n{one!r}" for name, one in zip(self.names, self.releases, strict=True)]
-        return "\n\n".join([*parts, f"-- all together: {self._said_cost()}"])
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, JSON-ready, from which the same can be read again."""
+        answers = [[name, one.to_dict()] for name, one in zip(self.names, self.releases, strict=True)]
+        paid = encode({"cost": dict(self.cost), "receipt": dict(self.receipt)})
+        return {Release.kind: self.stored_format, self.kind: answers, **paid}
 
-    def _repr_html_(self) -> str:
-        parts = [
-            f"<h4>{_html.escape(name)}</h4>{one._repr_html_()}"
-            for name, one in zip(self.names, self.releases, strict=True)
-        ]
-        return "".join([*parts, f"<div><small>all together: {_html.escape(self._said_cost())}</small></div>"])
+    @classmethod
+    def _read(cls, record: dict[str, Any]) -> Self:
+        return cls(
+            names=tuple(name for name, _ in record[cls.kind]),
+            releases=tuple(Release.from_dict(one) for _, one in record[cls.kind]),
+            cost=decode(record["cost"]),
+            receipt=decode(record["receipt"]),
+        )
 
-    def _said_cost(self) -> str:
-        epsilon, delta = (float(self.cost.get(name, 0)) for name in ("epsilon", "delta"))
-        return f"epsilon {epsilon:.4g}" + (f"; delta {delta:.3g}" if delta else "")
-
-
-def restored(text: str) -> Release | WorkloadRelease:
-    """Return what was stored as `text`: the answer of one question, or those of a workload."""
-    return WorkloadRelease.from_json(text) if _TAG in load(text) else Release.from_json(text)
+    @classmethod
+    def _format_of(cls, record: Mapping[str, Any]) -> Any:
+        return record.get(Release.kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from sfumato.backends import Backend
 from sfumato.catalog import Catalog, Column, Declaration, Domain
@@ -13,7 +13,8 @@ from sfumato.core.arguments import Number, budget_quantity
 from sfumato.core.steps import MOST_STEPS
 from sfumato.errors import InvalidArgument
 from sfumato.ledger import OWNER, Balance, Ledger, Owner
-from sfumato.plan.request import Options, QuestionOptions, Request, with_options
+from sfumato.plan.options import QUESTION_OPTIONS, Options, QuestionOptions, options_explained
+from sfumato.plan.request import Request, with_options
 from sfumato.release.lineage import shown_columns
 from sfumato.session.counting import counted
 from sfumato.session.sql_question import Asked, SqlQuestion
@@ -59,84 +60,31 @@ class Database:
         return f"<database of {', '.join(tables)}; unit `{self.unit}`>"
 
     @counted
+    @options_explained
     def sql(
         self,
         text: str,
         *,
         epsilon: Number | None = None,
         purpose: str | None = None,
-        delta: Number | None = None,
-        max_groups: int | None = None,
-        max_rows: int | None = None,
-        max_rows_total: int | None = None,
-        max_distinct: int | None = None,
-        min_units: int | None = None,
-        noise: str | None = None,
-        keys: Literal["declared", "selected"] | None = None,
-        others: bool | None = None,
-        weights: Mapping[str, Number] | None = None,
-        non_negative: bool | None = None,
-        intervals: bool | None = None,
-        losses: bool | None = None,
-        consistent: bool | None = None,
-        level_shares: Sequence[Number] | None = None,
         free: bool = False,
+        **options: Unpack[QuestionOptions],
     ) -> SqlQuestion:
         """Ask in SQL. Free: shows what it would cost and how far off it would be.
 
-        The ledger keeps the `purpose` with the charge, for the owner alone. What is None is as the statement,
-        and then the catalog, says. Of the price:
-
         - `epsilon`: what this question may give away by itself; `release(error=..)` finds one.
-        - `delta`: how much of the budget's delta for keys the search for groups may use.
-        - `noise`: "laplace" or "gaussian"; else the one with the smaller error.
-        - `weights`: how much the accuracy of each column matters: `{"n": 1, "mean": 3}`.
+        - `purpose`: what it is for; the ledger keeps it with the charge, for the owner alone.
+        - `free`: answer from old releases, without a charge, or refuse.
 
-        Of one unit's part in the answer:
-
-        - `max_groups`: in how many groups it counts. `max_rows`: with how many rows in each of them.
-        - `max_rows_total`: with how many rows in all of its groups together.
-        - `max_distinct`: with how many values in each `COUNT(DISTINCT ..)` of a group.
-
-        Of the groups:
-
-        - `keys`: "declared" insists that all are known in advance, "selected" that they are found privately.
-        - `min_units`: groups whose noisy number of units is below this are not shown.
-        - `others`: one more row, for everything that is in no group that is shown.
-        - `consistent`: answers over ROLLUP, CUBE or GROUPING SETS add up exactly, up and down.
-        - `level_shares`: what each level of a consistent ROLLUP gets of the cost, the coarsest first.
-
-        Of what is shown:
-
-        - `non_negative`: counts below zero are shown as zero; consistent ones still add up.
-        - `intervals`: False leaves out what nothing but an interval needs; of a lone quantile only.
-        - `losses`: True measures what caps and bounds leave out, for a twentieth of the cost.
-
-        With `free`, it is answered from old releases, and nothing is charged, or it is refused.
+        The other options are listed in docs/queries.md. An option that is None is as the statement, and then
+        the catalog, says.
         """
         from sfumato.plan.sql import parse
 
-        return self.ask(
-            parse(text, self.catalog),
-            free=free,
-            epsilon=epsilon,
-            purpose=purpose,
-            delta=delta,
-            max_groups=max_groups,
-            max_rows=max_rows,
-            max_rows_total=max_rows_total,
-            max_distinct=max_distinct,
-            min_units=min_units,
-            noise=noise,
-            keys=keys,
-            others=others,
-            weights=weights,
-            non_negative=non_negative,
-            intervals=intervals,
-            losses=losses,
-            consistent=consistent,
-            level_shares=level_shares,
-        )
+        if unknown := [name for name in options if name not in QUESTION_OPTIONS]:
+            raise TypeError(f"Database.sql() got an unexpected keyword argument {unknown[0]!r}")
+        request = parse(text, self.catalog)
+        return self.ask(request, epsilon=epsilon, purpose=purpose, free=free, **options)
 
     def table(self, name: str, *, alias: str | None = None) -> Frame[Asked]:
         """Begin a question in Python: `db.table("visits").where(..).group_by("region").agg(n=sf.count())`.

@@ -28,10 +28,11 @@ from sfumato.pipeline import bounded_queries
 from sfumato.plan.conditions import with_join_conditions
 from sfumato.plan.outline import labels
 from sfumato.plan.tree import Aggregate
-from sfumato.release import NoisyTable, Release, publish
+from sfumato.release import NoisyTable, Published, Release, publish
 from sfumato.release.determined import Determined, determined
+from sfumato.release.workload_release import WorkloadRelease
 from sfumato.workloads.marginal_answers import determined_by_marginals
-from sfumato.workloads.marginal_release import Marginals, stored_release
+from sfumato.workloads.marginal_release import Marginals
 
 if TYPE_CHECKING:
     from sfumato.session.database import Database
@@ -139,12 +140,14 @@ def _tables(
     )
     for number, text in stored:
         spend(len(text) // _CHARACTERS)
-        read = stored_release(text.decode())
+        read = Published.from_json(text.decode())
         if isinstance(read, Marginals):
             yield number, read
             continue
-        for release in (read,) if isinstance(read, Release) else read.releases:
-            yield from ((number, table) for table in release.tables)
+        releases = read.releases if isinstance(read, WorkloadRelease) else (read,)
+        for release in releases:
+            if isinstance(release, Release):
+                yield from ((number, table) for table in release.tables)
 
 
 def _only(bounding: Bounding, names: Set[str]) -> Bounding:

@@ -13,13 +13,14 @@ from sfumato.analysis.expected_error import ExpectedError
 from sfumato.core.arguments import Number, positive
 from sfumato.core.gaussian import GaussianNoise
 from sfumato.errors import InvalidArgument
+from sfumato.pages import Notes, fragment
 from sfumato.plan.estimates import known_field, private_table
-from sfumato.plan.request import Options
+from sfumato.plan.options import Options
 from sfumato.plan.values import Val
 from sfumato.session.counting import counted
 from sfumato.session.question import Question
 from sfumato.workloads.marginal_columns import Bins, QueryMatrix, marginal_column
-from sfumato.workloads.marginal_display import error_lines, html_of
+from sfumato.workloads.marginal_display import error_blocks, error_figures
 from sfumato.workloads.marginal_release import Marginals
 from sfumato.workloads.marginals import MarginalWorkload, PricedMarginals, plan_marginals
 from sfumato.workloads.residuals import Subset, all_ways
@@ -217,13 +218,16 @@ class MarginalsQuestion(Question[PricedMarginals, Marginals]):
     def _lines(self) -> list[str]:
         if self.epsilon is None:
             return [f"<{self._size}: give epsilon to see their price, or release(error=..)>"]
-        errors = error_lines(self.priced().half_widths())
-        return [f"{self.title}: epsilon = {float(self.epsilon):g}", *errors, _UNSPENT]
+        head = f"{self.title}: epsilon = {float(self.epsilon):g}"
+        blocks = error_blocks(head, self.priced().half_widths())
+        return [*(block.text() for block in blocks), _UNSPENT]
 
     def _html(self) -> str:
         errors = self.priced().half_widths()
         columns = [column.name for column in self.workload.columns]
-        return html_of(self.title, columns, errors, error_lines(errors), [_UNSPENT])
+        return fragment(
+            *error_blocks(self.title, errors), Notes((_UNSPENT,)), *error_figures(columns, errors)
+        )
 
 
 @counted

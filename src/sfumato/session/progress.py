@@ -16,7 +16,7 @@ from sfumato.errors import InvalidArgument
 
 __all__ = ["Progress", "not_charged_yet", "shown"]
 
-Progress = bool | Callable[[str], None] | None
+Progress = bool | Callable[[str], object] | None
 """True: a line on standard error; a function is called with each step; None: a line, if somebody looks."""
 
 _PATIENCE = 2.0  # seconds before a question is a long one

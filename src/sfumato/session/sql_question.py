@@ -17,8 +17,9 @@ from sfumato.analysis.shapes import scans
 from sfumato.core.arguments import Number
 from sfumato.errors import InvalidArgument, QueryRefused, SfumatoError
 from sfumato.pipeline import PricedQuery, answer_public, plan
+from sfumato.plan.options import QuestionOptions
 from sfumato.plan.outline import labels
-from sfumato.plan.request import QuestionOptions, Request
+from sfumato.plan.request import Request
 from sfumato.release import Release
 from sfumato.release.lineage import shown_columns
 from sfumato.session.counting import counted

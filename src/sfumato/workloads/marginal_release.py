@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,10 @@ from sfumato.catalog.kind import Kind, Value
 from sfumato.core.arguments import FloatArray
 from sfumato.core.gaussian_sums import GaussianSum
 from sfumato.core.noise_law import NoiseLaw
-from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.errors import InvalidArgument
 from sfumato.plan.hints import did_you_mean
-from sfumato.release import Release
+from sfumato.release import Published
 from sfumato.release.sandbox import PlainTable
-from sfumato.release.storage import decode, dump, encode, load
-from sfumato.release.workload_release import WorkloadRelease, restored
 from sfumato.workloads.marginal_columns import MarginalColumn
 from sfumato.workloads.marginal_noise import MarginalNoise
 from sfumato.workloads.marginal_tables import MarginalTables
@@ -31,9 +29,9 @@ from sfumato.workloads.residuals import Subset, residual_plan
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["MarginalTable", "Marginals", "NoisyCount", "stored_release"]
+    from sfumato.pages import Page
 
-_FORMAT = 1
+__all__ = ["MarginalTable", "Marginals", "NoisyCount"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +69,9 @@ class MarginalTable:
     half_widths: Callable[[float], FloatArray]  # of the intervals of a level
 
     def __repr__(self) -> str:
-        from sfumato.workloads.marginal_display import table_text
+        from sfumato.workloads.marginal_display import first_cells
 
-        return table_text(self)
+        return first_cells(self)
 
     def to_arrow(self, level: float | None = None) -> pyarrow.Table:
         """Return an Arrow table, a row per cell; with a level, with the ends of intervals."""
@@ -101,8 +99,8 @@ class MarginalTable:
         return PlainTable(columns=tuple(names), types=tuple(types), values=tuple(values))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Marginals:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Marginals(Published):
     """Published contingency tables, all of which agree. Everything in it may be shown to anybody.
 
     `measured` holds the noisy integers of each residual, `laws` the noise on them, and `weight` how many rows
@@ -124,14 +122,13 @@ class Marginals:
     True
     """
 
+    kind: ClassVar[str] = "marginals"
+
     columns: tuple[MarginalColumn, ...]
     weights: tuple[tuple[Subset, float], ...]
     measured: tuple[npt.NDArray[Any], ...]
     laws: tuple[NoiseLaw, ...]
     weight: Fraction = Fraction(1)
-    cost: Mapping[str, Any] = field(default_factory=dict)
-    receipt: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
     kinds: tuple[Kind | None, ...] = ()  # of the keys of cells
     basis: Basis | None = None  # what it was measured from: later questions may follow from it
     estimates: MarginalTables = field(init=False, repr=False)
@@ -231,49 +228,22 @@ class Marginals:
             )
         return names.index(name)
 
-    # -- storage ------------------------------------------------------------------------
+    def document(self) -> Page:
+        """Return which tables there are and how far off their cells are."""
+        from sfumato.workloads.marginal_display import page
 
-    def with_receipt(self, receipt: Mapping[str, Any]) -> Marginals:
-        """Return this release with the receipt of its charge."""
-        return replace(self, receipt=receipt)
+        return page(self)
 
-    def to_json(self) -> str:
-        """Return the one JSON text of this release; `from_json` gives it back, and it the same text."""
-        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
-        plain["columns"] = tuple(
+    def _plain(self) -> dict[str, Any]:
+        columns = tuple(
             {one.name: getattr(column, one.name) for one in fields(column)} for column in self.columns
         )
-        plain["measured"] = tuple(_packed(one) for one in self.measured)
-        return dump({"marginals": _FORMAT, **encode(plain)})
+        return {**Published._plain(self), "columns": columns, "measured": tuple(map(_packed, self.measured))}
 
     @staticmethod
-    def from_json(text: str) -> Marginals:
-        """Return the release that was stored as `text`."""
-        record = load(text)
-        if record.pop("marginals", None) != _FORMAT:
-            raise Unsupported("a stored release of another format", place="text")
-        try:
-            plain = decode(record)
-            plain["columns"] = tuple(MarginalColumn(**one) for one in plain["columns"])
-            plain["measured"] = tuple(_unpacked(one) for one in plain["measured"])
-            return Marginals(**plain)
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-            raise InvalidArgument("this stored release is damaged", place="text") from None
-
-    def __repr__(self) -> str:
-        from sfumato.workloads.marginal_display import text
-
-        return text(self)
-
-    def _repr_html_(self) -> str:
-        from sfumato.workloads.marginal_display import html
-
-        return html(self)
-
-
-def stored_release(text: str) -> Release | WorkloadRelease | Marginals:
-    """Return what was stored as `text`: marginals, the answer of one question, or those of a workload."""
-    return Marginals.from_json(text) if "marginals" in load(text) else restored(text)
+    def _fields_of(plain: dict[str, Any]) -> dict[str, Any]:
+        columns = tuple(MarginalColumn(**one) for one in plain["columns"])
+        return {**plain, "columns": columns, "measured": tuple(map(_unpacked, plain["measured"]))}
 
 
 def _rounding(counts: FloatArray) -> float:

@@ -51,7 +51,8 @@ from sfumato.pipeline import (
     unprotected_totals,
 )
 from sfumato.plan.builder import table as rows_of
-from sfumato.plan.request import Options, Request
+from sfumato.plan.options import Options
+from sfumato.plan.request import Request
 from sfumato.plan.summaries import count
 from sfumato.plan.values import Val
 from sfumato.release.noise import add_noise_to_queries

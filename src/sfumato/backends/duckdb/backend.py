@@ -53,6 +53,7 @@ __all__ = ["DuckDBBackend"]
 _T = TypeVar("_T")
 
 _FEW = 1 << 20  # units that are kept by themselves
+_COMPILED, _FEW_KEYS = 32, 10_000  # queries whose texts are kept, and declared keys of each of them
 
 
 class DuckDBBackend:
@@ -65,6 +66,7 @@ class DuckDBBackend:
         self._source = source
         self._catalog = catalog
         self._threads = threads
+        self._compiled: tuple[tuple[BoundedQuery, Program], ...] = ()  # the last few, by identity
 
     def run(
         self,
@@ -78,14 +80,14 @@ class DuckDBBackend:
 
         Of a period of a stream, `participants` and `rows` choose whose rows count, and which ones.
         """
-        program = compile_query(query, self._catalog)
+        program = self._program(query)
         if program.unit is None and not (participants is None and rows is None):
             raise Unsupported("periods where each row is a unit by itself")
         self._one_row_each(query)
         salt = secrets.randbits(64) if _salt is None else _salt
 
         def look() -> tuple[ExactGroups, ...]:
-            used = _used(query)
+            used = _used(query) if rows is not None or self._source.texts_unread else None
             if used is not None and rows is not None and rows.row_id is not None:
                 used.add(rows.row_id.name)
             self._make_texts_readable(query.source, used)
@@ -99,7 +101,9 @@ class DuckDBBackend:
                         below = self._read(rows.relation, used)
                         newer = self._read(rows.relation, used, rows.parts)
                         counting = (rows.relation, stack.enter_context(rows.counting(engine, below, newer)))
-                    text = compile_query(query, self._catalog, row_numbers=numbered, stand_in=counting)
+                    text = program
+                    if numbered or counting is not None:
+                        text = compile_query(query, self._catalog, row_numbers=numbered, stand_in=counting)
                     return _groups(engine, text, salt, self._threads, known, participants)
 
             return with_engine(self._source.cursor(), count)
@@ -231,10 +235,20 @@ class DuckDBBackend:
 
     def check(self, query: BoundedQuery) -> None:
         """Refuse a query that this engine has no words for. Reads nothing."""
-        program = compile_query(query, self._catalog)
+        program = self._program(query)
         self._one_row_each(query)
         if query.declared is not None and program.kinds:
             key_table(program.kinds, query.declared)
+
+    def _program(self, query: BoundedQuery) -> Program:
+        """Return the texts of a query: it is compiled once, to be checked, and run later."""
+        for compiled, program in self._compiled:
+            if compiled is query:
+                return program
+        program = compile_query(query, self._catalog)
+        if len(query.declared or ()) <= _FEW_KEYS:
+            self._compiled = ((query, program), *self._compiled[: _COMPILED - 1])
+        return program
 
     def check_names(self) -> None:
         """Refuse names of units, and keys on the way to them, of which two are read as one.
@@ -254,6 +268,8 @@ class DuckDBBackend:
 
     def _make_texts_readable(self, relation: Relation, used: set[str] | None) -> None:
         """Let no text that is not UTF-8 make a query fail: see `DuckDBTables`."""
+        if not self._source.texts_unread:
+            return
         writer, named = Relations(catalog=self._catalog, dialect=DUCKDB), []
         for scan in scans(relation):
             columns = tuple(one for one in scan.columns if used is None or one.name in used)

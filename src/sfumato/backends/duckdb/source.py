@@ -178,6 +178,11 @@ class DuckDBTables:
             within_limits(lambda: cursor.execute(_whole_texts(table, [column])).fetchall(), broken)
             self._unread[table] = self._unread[table] - {column}
 
+    @property
+    def texts_unread(self) -> bool:
+        """Whether some columns may hold texts that were not looked through."""
+        return any(self._unread.values())
+
     def make_texts_readable(self, sql: str) -> None:
         """Look through the texts in columns that a statement names, each once; read what is not UTF-8 as `?`.
 

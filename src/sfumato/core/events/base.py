@@ -144,7 +144,8 @@ class Event(ABC):
         """Return a JSON-ready record; `Event.from_dict` reads it back unchanged."""
         record: dict[str, Any] = {"kind": type(self).__name__}
         for name in self.__dataclass_fields__:  # type: ignore[attr-defined]
-            record[name] = _encode(getattr(self, name))
+            given = getattr(self, name)
+            record[name] = given if type(given) in _NUMBERS else _encode(given)
         return record
 
     @staticmethod
@@ -162,6 +163,9 @@ class Event(ABC):
             raise
         except (TypeError, ValueError, ZeroDivisionError) as error:
             raise InvalidArgument(f"malformed record of a {kind} event") from error
+
+
+_NUMBERS = frozenset({int, float})
 
 
 def check_event(event: Any, name: str) -> None:

@@ -145,9 +145,11 @@ class DiscreteLaplace(Event):
         """
         u = upper_float(1 / (2 * self.scale))
         bend = math.log1p(2 * math.sinh(u / 2) ** 2) if u < 1 else u + math.log1p(math.expm1(-2 * u) / 2)
-        even = 1 - self.sensitivity % 2
-        nearest = (Fraction(self.sensitivity + side * even, 2) for side in (-1, 1))
-        return round_up(sum(_quantile(bend + upper_float(y / self.scale)) for y in nearest))
+        even = 1 - self.sensitivity % 2  # an odd d is halfway between integers: both sides are at d/2
+        lower = _quantile(bend + upper_float(Fraction(self.sensitivity - even, 2) / self.scale))
+        if not even:
+            return round_up(2 * lower)
+        return round_up(lower + _quantile(bend + upper_float(Fraction(self.sensitivity + 1, 2) / self.scale)))
 
     def renyi(self, order: float) -> float:
         """Return the Renyi divergence, a geometric sum. Rounds: up.

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import base64
 import copy
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray
-from sfumato.errors import InvalidArgument, Unsupported
-from sfumato.learn.features import Features, ModelColumn, public_column
+from sfumato.errors import InvalidArgument
+from sfumato.learn.fitted_model import LabelledModel
 from sfumato.learn.networks.module_state import is_stateless, refuse_state
 from sfumato.learn.networks.modules import Parameters, architecture, multilayer, require_torch, set_parameters
-from sfumato.release.storage import decode, dump, encode, load
 
 if TYPE_CHECKING:
     from torch.nn import Module
 
 __all__ = ["FittedNetwork"]
 
-_FORMAT = 1
 _BLOCK = 64  # rows that go through the module at once, always as many
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FittedNetwork:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class FittedNetwork(LabelledModel):
     """A published network: its parameters, and what they are parameters of.
 
     `hidden` are the sizes of the layers of the built-in network; None: it is a module of the user's, which
@@ -48,20 +44,12 @@ class FittedNetwork:
     [False, True]
     """
 
-    features: Features
-    label: ModelColumn
+    kind: ClassVar[str] = "network"
+
     hidden: tuple[int, ...] | None
     architecture: str
     parameters: Parameters
-    cost: Mapping[str, Any] = field(default_factory=dict)
-    receipt: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
     module: Any = field(default=None, repr=False)  # with these parameters; not stored
-
-    @property
-    def classes(self) -> tuple[Value, ...]:
-        """The values that the label may have."""
-        return self.label.values
 
     def with_module(self, module: Module) -> FittedNetwork:
         """Return this network with its module, which gets the parameters; refuse another module.
@@ -120,47 +108,20 @@ class FittedNetwork:
                 found[first : first + at_once] = scores[: len(some)]
         return found
 
-    def predict(self, data: Any) -> npt.NDArray[Any]:
-        """Return the likeliest class of each public row."""
-        return np.asarray(np.array(self.classes)[self.predict_proba(data).argmax(axis=1)])
-
-    def score(self, data: Any, labels: Any = None) -> float:
-        """Return the share of public rows with a listed label whose class is predicted."""
-        truth = public_column(data, self.label.name) if labels is None else list(labels)
-        return self.label.accuracy(truth, self.predict(data))
-
-    def __repr__(self) -> str:
-        columns, epsilon = len(self.features.columns), float(self.cost.get("epsilon", 0))
+    @property
+    def said(self) -> str:
+        """What the network is, in a line."""
         return (
-            f"<network of `{self.label.name}` on {columns} columns ({self.features.width} features), with "
-            f"{len(self.parameters):,} parameters; epsilon {epsilon:.4g}>"
+            f"network of `{self.label.name}` on {len(self.features.columns)} columns "
+            f"({self.features.width} features), with {len(self.parameters):,} parameters"
         )
 
-    # -- storage ------------------------------------------------------------------------
-
-    def with_receipt(self, receipt: Mapping[str, Any]) -> FittedNetwork:
-        """Return this network with the receipt of its charge."""
-        return replace(self, receipt=receipt)
-
-    def to_json(self) -> str:
-        """Return the one JSON text of this network; `from_json` gives it back, and it the same text."""
-        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "module"}
-        plain["features"] = tuple(one.plain() for one in self.features.columns)
-        plain["label"] = self.label.plain()
-        plain["parameters"] = base64.b64encode(self.parameters.astype("<f4").tobytes()).decode()
-        return dump({"network": _FORMAT, **encode(plain)})
+    def _plain(self) -> dict[str, Any]:
+        plain = LabelledModel._plain(self)
+        del plain["module"]
+        return {**plain, "parameters": base64.b64encode(self.parameters.astype("<f4").tobytes()).decode()}
 
     @staticmethod
-    def from_json(text: str) -> FittedNetwork:
-        """Return the network that was stored as `text`."""
-        record = load(text)
-        if record.pop("network", None) != _FORMAT:
-            raise Unsupported("a stored network of another format", place="text")
-        try:
-            plain = decode(record)
-            plain["features"] = Features(tuple(ModelColumn(**one) for one in plain["features"]))
-            plain["label"] = ModelColumn(**plain["label"])
-            plain["parameters"] = np.frombuffer(bytearray(base64.b64decode(plain["parameters"])), "<f4")
-            return FittedNetwork(**plain)
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-            raise InvalidArgument("this stored network is damaged", place="text") from None
+    def _fields_of(plain: dict[str, Any]) -> dict[str, Any]:
+        parameters = np.frombuffer(bytearray(base64.b64decode(plain["parameters"])), "<f4")
+        return {**LabelledModel._fields_of(plain), "parameters": parameters}
