@@ -89,13 +89,13 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	@$(VENV)/bin/python $(PIP_INSTALL) -c constraints.txt --no-build-isolation --editable '.[dev]'
 	@touch $@
 
-# What a user installs: the package and what it needs, without the extras.
+# What a user installs: the package and what it needs, without the extras. Python compiles what the demo loads.
 $(DEMO)/installed: pyproject.toml constraints.txt
 	$(CHECK_PYTHON)
 	@echo "building $(DEMO)"
 	@$(PYTHON) -m venv --clear $(DEMO)
-	@$(DEMO)/bin/python $(PIP_INSTALL) -c constraints.txt hatchling editables
-	@$(DEMO)/bin/python $(PIP_INSTALL) -c constraints.txt --no-build-isolation --editable .
+	@$(DEMO)/bin/python $(PIP_INSTALL) --no-compile -c constraints.txt hatchling editables
+	@$(DEMO)/bin/python $(PIP_INSTALL) --no-compile -c constraints.txt --no-build-isolation --editable .
 	@touch $@
 
 # The rivals live apart: some pin old libraries, and the package never imports them.

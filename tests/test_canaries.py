@@ -318,10 +318,10 @@ def fail(engine, sql):
 Engine.table = fail
 """
 BROKEN = """
-import sfumato.pipeline.priced
+import sfumato.pipeline.priced_query
 def fail(exact, *_, **__):
     raise ValueError(f"cannot add noise to {list(exact.reveal()[0].keys)}")
-sfumato.pipeline.priced.add_noise = fail
+sfumato.pipeline.priced_query.add_noise = fail
 """
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from sfumato.backends.duckdb import by_unit
 from sfumato.cli.exits import EXITS, exit_of
 from sfumato.errors import (
     BudgetExceeded,
@@ -19,7 +20,7 @@ from sfumato.errors import (
     QueryRefused,
     Unsupported,
 )
-from tests.cli.programs import CANARY, PROJECT, make_project, program, sfumato
+from tests.cli.programs import CANARY, PROJECT, destroy_values, make_project, program, sfumato
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
 REGIONS = "SELECT region, COUNT(*) AS n, AVG(age) AS age FROM people GROUP BY region ORDER BY region"
@@ -144,17 +145,30 @@ def test_errors_are_text_unless_asked_and_json_with_a_json_answer(folder: Path) 
     assert json.loads(sfumato(folder, *asked, "--format", "json").stderr)["error"]["code"] == "SF402"
 
 
-def test_an_engine_that_fails_burns_the_cost_and_tells_nothing(tmp_path: Path) -> None:
-    """The file changes under the open project: after the charge, the engine cannot read it."""
+def test_an_engine_that_fails_burns_the_cost_and_tells_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the engine says when it fails may quote the data."""
+
+    def broken(*given: object, **named: object) -> None:
+        raise RuntimeError(f"a private value: {CANARY}")
+
     make_project(tmp_path)
-    path = tmp_path / "people.parquet"
-    data = bytearray(path.read_bytes())
-    data[4:2000] = b"\xff" * 1996  # the pages; the schema at the end is whole
-    path.write_bytes(bytes(data))
+    monkeypatch.setattr(by_unit, "bound_contributions", broken)
     asked = sfumato(tmp_path, "query", REGIONS, "-e", "0.5", "--json-errors")
     assert asked.returncode == 6, asked.stderr
-    assert json.loads(asked.stderr)["error"]["code"] == "SF501"
+    assert json.loads(asked.stderr)["error"]["code"] == "SF501" and CANARY not in asked.stderr + asked.stdout
     assert float(budget(tmp_path)["spent"]) > 0  # type: ignore[arg-type]
+
+
+def test_a_damaged_file_is_refused_before_any_charge(tmp_path: Path) -> None:
+    """The pages are damaged, the schema is whole: whether a question reaches a page must not be told."""
+    make_project(tmp_path)
+    destroy_values(tmp_path / "people.parquet")
+    asked = sfumato(tmp_path, "query", REGIONS, "-e", "0.5", "--json-errors")
+    assert asked.returncode == 2, asked.stderr
+    assert json.loads(asked.stderr)["error"]["code"] == "SF706"
+    assert float(budget(tmp_path)["spent"]) == 0  # type: ignore[arg-type]
 
 
 def test_a_policy_is_kept(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import sfumato as sf
-from sfumato.analysis import noise_allocation
 from sfumato.catalog import read_project
+from sfumato.core import noise_allocation
 from sfumato.core.steps import CALLS, MOST_STEPS, limited
 from sfumato.errors import InvalidArgument, ProjectRefused, QueryRefused, SfumatoError
 from tests.engine.hostile import DOORS, QUESTIONS, Door, all_doors, hostile_database

@@ -291,6 +291,12 @@ def test_nothing_is_remembered_where_no_version_is_told(changing: tuple[Database
     question = db.sql(BY_AREA, epsilon=1)
     assert question.priced() is not question.priced()
     assert groups(question) == ["east", "north", "none"]
+    private = db.sql(ILL, epsilon=1)
+    assert private.priced() is private.priced() and not private.reads_public
+    several = db.workload([ILL, BY_AREA], epsilon=1)
+    assert several.reads_public and several.priced() is not several.priced()
+    assert not db.marginals(["ill"], ways=1, epsilon=1).reads_public
+    assert learn.LogisticRegression(label="ill", epsilon=1).question(db.table("people")).reads_public
     assert db.balance.spent_units == 0
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.analysis.expected_error import ExpectedError
-from sfumato.catalog.kind import Value
 from sfumato.core.arguments import FloatArray, Number, budget_quantity
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.learn.fit_question import FitQuestion
+from sfumato.learn.fitted_model import LabelledModel
 from sfumato.learn.private_rows import PricedCandidate, database_of
 from sfumato.plan.builder import Frame
 from sfumato.session.price import Price
@@ -38,13 +38,8 @@ class Predictor(Protocol):
     def score(self, data: Any, labels: Any = None) -> float: ...
 
 
-class _ClassPredictor(Predictor, Protocol):
-    @property
-    def classes(self) -> tuple[Value, ...]: ...
-
-
 _Model = TypeVar("_Model", bound=Predictor)
-_Classifier = TypeVar("_Classifier", bound=_ClassPredictor)
+_Classifier = TypeVar("_Classifier", bound=LabelledModel)
 
 
 class Estimator(ABC, Generic[_Model]):

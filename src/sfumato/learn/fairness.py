@@ -28,13 +28,10 @@ from sfumato.core.noise_allocation import least_noise
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.core.vector_noise import VectorNoise
 from sfumato.errors import InvalidArgument
-from sfumato.learn.additive_model import AdditiveModel
 from sfumato.learn.fairness_cells import GRID, FairnessCells, Subgroups
 from sfumato.learn.fairness_release import FairnessReport
 from sfumato.learn.features import Features, ModelColumn, declared_label
 from sfumato.learn.fitted_model import LabelledModel
-from sfumato.learn.models import LinearModel
-from sfumato.learn.networks.fitted import FittedNetwork
 from sfumato.learn.private_rows import PricedRows, TrainingRows, database_of, gaussian_budget, training_rows
 from sfumato.pipeline import Look, PricedAnswer, refuse_huge
 from sfumato.plan.builder import Frame
@@ -62,7 +59,7 @@ def released(model: Any) -> LabelledModel:
     """Return the published model of a fitted estimator or of a choice, or the one that was given."""
     found = getattr(model, "release_", model)
     found = getattr(found, "model", found)
-    if not isinstance(found, AdditiveModel | FittedNetwork | LinearModel) or len(found.classes) < 2:
+    if not isinstance(found, LabelledModel) or len(found.classes) < 2:
         raise InvalidArgument(
             "a fairness report is about a fitted model of classes",
             place="model",

@@ -202,7 +202,8 @@ class UnarySets(CoinBallot):
         _most_of(most, size)
         if symmetric is None:
             both = [cls.from_epsilon(epsilon, size=size, most=most, symmetric=kind) for kind in (True, False)]
-            return min(both, key=lambda kind: kind.variance(Fraction(most, size), 1))
+            share = Fraction(int(most), int(size))  # integers of numpy overflow in a fraction
+            return min(both, key=lambda kind: kind.variance(share, 1))
         if symmetric:
             root = odds_of(epsilon, min(2 * most, size))
             return cls(size=size, most=most, own=root / (root + 1), other=1 / (root + 1))

@@ -84,6 +84,11 @@ class MarginalsQuestion(Question[PricedMarginals, Marginals]):
         """How many cells all tables have together."""
         return self.workload.cells
 
+    @property
+    def reads_public(self) -> bool:
+        """It does not: its rows are those of one private table, and its cells are declared."""
+        return False
+
     def _plan(self, epsilon: Fraction | None) -> PricedMarginals:
         if epsilon is None:
             raise InvalidArgument(

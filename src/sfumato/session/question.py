@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, Unpack
 
@@ -21,7 +22,7 @@ from sfumato.session.progress import Progress, not_charged_yet, shown
 
 if TYPE_CHECKING:
     from sfumato.advise.advice import Advice, AdviceOptions
-    from sfumato.advise.choice import Choice
+    from sfumato.advise.choice import Choice, Outcome
     from sfumato.session.database import Database
 
 __all__ = ["Question"]
@@ -39,9 +40,18 @@ class Question(ABC, Generic[_Priced, _Answer]):
 
     A price follows from what is asked, its epsilon, the declarations, the budget and the engine, which do not
     change, and from what public tables hold: their groups, and how many rows of them are alike. So the price
-    is remembered for each epsilon, and, where the database has a public table, for the version of the data
-    that it was made for. Where no version is told, nothing is remembered. What is left of the budget and
-    which answers are kept is looked up each time.
+    is remembered for each epsilon, and, where it reads a public table, for the version of the data that it
+    was made for. Where no version is told, nothing is remembered. What is left of the budget and which
+    answers are kept is looked up each time.
+
+    >>> import pyarrow as pa
+    >>> import sfumato as sf
+    >>> people = pa.table({"person": range(900)})
+    >>> db = sf.connect(people, name="people", unit="person", max_rows=1, budget=sf.Budget(epsilon=3))
+    >>> count = db.sql("SELECT COUNT(*) AS n FROM people", epsilon=1)
+    >>> several = db.workload({"all": "SELECT COUNT(*) AS n FROM people"}, epsilon=1)
+    >>> [isinstance(one, sf.Question) and one.price().times for one in (count, several)]
+    [3, 3]
     """
 
     database: Database
@@ -106,13 +116,17 @@ class Question(ABC, Generic[_Priced, _Answer]):
         chosen = self.epsilon if epsilon is None else budget_quantity(epsilon, "epsilon")
         return self._prices.found(chosen, self._public_state(), lambda: self._plan(chosen))
 
+    @property
+    def reads_public(self) -> bool:
+        """Whether its price depends on what a public table holds; if the database has one."""
+        return not all(table.private for table in self.database.catalog.tables)
+
     def _public_state(self) -> str | None:
         """Return what tells when public tables changed; None: it cannot be told."""
-        database = self.database
-        if all(table.private for table in database.catalog.tables):
+        if not self.reads_public:
             return ""
         with suppress(SfumatoError):  # pricing says in its own words what is gone
-            return database.backend.data_version()
+            return self.database.backend.data_version()
         return None
 
     @counted
@@ -139,25 +153,29 @@ class Question(ABC, Generic[_Priced, _Answer]):
 
     def choice(self, *, size: float | None = None) -> Choice:
         """Return the choice of its epsilon, which advice is about: what each epsilon would mean. Free."""
-        from sfumato.advise.choice import YEARLY, Choice, Outcome
-
-        def at(epsilon: Fraction) -> Outcome:
-            priced = self.priced(epsilon)
-            return Outcome(
-                epsilon=epsilon,
-                source=priced.event,
-                keys_delta=priced.keys_delta,
-                errors=self._expected(priced, size),
-            )
+        from sfumato.advise.choice import YEARLY, Choice
 
         terms = self.database.terms
         return Choice(
             name=self.called,
             epsilon=terms.epsilon if self.epsilon is None else self.epsilon,
             delta=terms.delta,
-            at=at,
+            at=partial(self._outcome, size=size),
             year=YEARLY,
             whole=terms.epsilon,
+        )
+
+    @counted
+    def _outcome(self, epsilon: Fraction, size: float | None) -> Outcome:
+        """Return what would be released at an epsilon."""
+        from sfumato.advise.choice import Outcome
+
+        priced = self.priced(epsilon)
+        return Outcome(
+            epsilon=epsilon,
+            source=priced.event,
+            keys_delta=priced.keys_delta,
+            errors=self._expected(priced, size),
         )
 
     @counted

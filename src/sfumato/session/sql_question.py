@@ -13,6 +13,7 @@ from sfumato.aggregates.answer import Forecast
 from sfumato.analysis.expected_error import ON_LIMITS, ExpectedError, error_of
 from sfumato.analysis.forecast import cheapest, forecasts, worst_forecasts
 from sfumato.analysis.loss_measurement import main_part
+from sfumato.analysis.shapes import scans
 from sfumato.core.arguments import Number
 from sfumato.errors import InvalidArgument, QueryRefused, SfumatoError
 from sfumato.pipeline import PricedQuery, answer_public, plan
@@ -58,6 +59,14 @@ class SqlQuestion(Question[PricedQuery, Release]):
         """Whether it is about public tables alone: it needs no epsilon, and nothing is charged."""
         return not self.request.queries
 
+    @property
+    def reads_public(self) -> bool:
+        """Whether it names a public table, or the policy has totals in one."""
+        catalog, request = self.database.catalog, self.request
+        named = {scan.table for one in request.queries for scan in scans(one.query.source)}
+        private = {table.name for table in catalog.tables if table.private}
+        return bool(request.public or catalog.policy.invariants or named - private)
+
     def _plan(self, epsilon: Fraction | None) -> PricedQuery:
         database = self.database
         return plan(
@@ -97,9 +106,9 @@ class SqlQuestion(Question[PricedQuery, Release]):
         return "the question"
 
     def _expected(self, priced: PricedQuery, size: float | None) -> tuple[ExpectedError, ...]:
-        return tuple(self._named(priced, size, worst_forecasts))
+        return tuple(self._errors(priced, size, worst_forecasts))
 
-    def _named(
+    def _errors(
         self, priced: PricedQuery, size: float | None, find: Callable[..., tuple[Forecast, ...]]
     ) -> Iterator[ExpectedError]:
         """Yield what `find` expects of each column, as the question calls it."""
@@ -120,7 +129,7 @@ class SqlQuestion(Question[PricedQuery, Release]):
             none, said = Fraction(0), () if self.free else (self.said_free(),)
             return Price(epsilon=none, keys_delta=none, units=0, keys_units=0, share=0.0, times=1, notes=said)
         priced = self.priced()
-        errors = [(one.name, one.said) for one in self._named(priced, size, forecasts)]
+        errors = [(one.name, one.said) for one in self._errors(priced, size, forecasts)]
         return price_together(self.database, (priced,), errors, self._notes(priced))
 
     def _notes(self, priced: PricedQuery) -> tuple[str, ...]:

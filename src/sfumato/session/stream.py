@@ -84,6 +84,11 @@ class Stream(Question[PricedStream, StreamRelease]):
         every = f"{self.periods.every}s"
         return every if self.periods.design else f"{self.periods.horizon} {every}"
 
+    @property
+    def reads_public(self) -> bool:
+        """Whether its question names a public table, or the policy has totals in one."""
+        return self.question.reads_public
+
     def _plan(self, epsilon: Fraction | None) -> PricedStream:
         """Return what one person can change over the whole horizon, the noise that takes, and the cost."""
         database = self.database
@@ -303,7 +308,7 @@ def stream_of(
         database=database,
         epsilon=asked.epsilon,
         name=name,
-        question=replace(asked, epsilon=None),
+        question=asked,
         by=by,
         periods=_periods(every, moment(start, "start"), horizon, design),
         participation=participation or Participation(),

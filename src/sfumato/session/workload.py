@@ -16,14 +16,13 @@ Caps on what one person contributes hold for each question, as if it were asked 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from sfumato.aggregates.answer import Forecast
 from sfumato.analysis.batches import price_together as priced_parts
-from sfumato.analysis.expected_error import ExpectedError, error_of
+from sfumato.analysis.expected_error import ExpectedError
 from sfumato.analysis.forecast import worst_forecasts
 from sfumato.analysis.invariants import NOT_PROTECTED
 from sfumato.analysis.loss_measurement import main_part, priced_losses
@@ -77,6 +76,11 @@ class Workload(Question[PricedBatch, WorkloadRelease]):
     def called(self) -> str:
         """What advice calls it."""
         return f"the workload of {len(self.names)} question{'' if len(self.names) == 1 else 's'}"
+
+    @property
+    def reads_public(self) -> bool:
+        """Whether any of its questions names a public table, or the policy has totals in one."""
+        return any(one.reads_public for one in self.questions)
 
     def _plan(self, epsilon: Fraction | None) -> PricedBatch:
         """Return what is measured, with what noise, and what all of it costs."""
@@ -200,26 +204,22 @@ class Workload(Question[PricedBatch, WorkloadRelease]):
 
     # -- what it would cost, and spending it ------------------------------------------------------
 
-    @counted
-    def forecasts(self, priced: PricedBatch, *, size: float | None = None) -> list[tuple[str, str, Forecast]]:
-        """Return how far off each column of each question will be, with the names of both. Free."""
+    def _named_errors(
+        self, priced: PricedBatch, size: float | None
+    ) -> Iterator[tuple[str, str, ExpectedError]]:
+        """Yield how far off each column of each question will be, with the names of both."""
+        rows = self.size if size is None else size
         uses = {use.place: use.cost(one.cost) for one in priced.shared for use in one.uses}
-        places, found = iter(sorted(uses)), []
+        places = iter(sorted(uses))
         for name, question, own in zip(self.names, self.questions, priced.questions, strict=True):
             for asked, bounding in zip(own.request.queries, own.boundings, strict=True):
                 columns = {**labels(asked.query), **question.names()}
-                expected = worst_forecasts(bounding, uses[next(places)], size=self._size(size))
-                found += [(name, columns[one.name], one) for one in expected]
-        return found
-
-    def _size(self, size: float | None) -> float | None:
-        return self.size if size is None else size
+                for one in worst_forecasts(bounding, uses[next(places)], size=rows):
+                    column = columns[one.name]
+                    yield name, column, ExpectedError.of(one, f"{name}.{column}", size=rows)
 
     def _expected(self, priced: PricedBatch, size: float | None) -> tuple[ExpectedError, ...]:
-        return tuple(
-            ExpectedError.of(one, f"{name}.{column}", size=self._size(size))
-            for name, column, one in self.forecasts(priced, size=size)
-        )
+        return tuple(one for _, _, one in self._named_errors(priced, size))
 
     @counted
     def price(self, *, size: float | None = None) -> Price:
@@ -228,10 +228,7 @@ class Workload(Question[PricedBatch, WorkloadRelease]):
         `size` is how many rows a group has, the one of the workload unless it is given.
         """
         priced, rule = self.priced(), self.database.terms.rule
-        errors = [
-            (name, column, error_of(one, size=self._size(size)))
-            for name, column, one in self.forecasts(priced, size=size)
-        ]
+        errors = [(name, column, one.said) for name, column, one in self._named_errors(priced, size)]
         found = price_together(self.database, (priced,), errors)
         alone = sum(rule.charge(one.event) for one in priced.questions) / max(1, self.database.terms.limit)
         measured = sum(len(one.cost.noises) for one in priced.shared)
