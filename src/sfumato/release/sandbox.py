@@ -27,7 +27,7 @@ from sfumato.core.entropy import process_id
 from sfumato.core.steps import spend
 from sfumato.errors import QueryRefused
 from sfumato.release.lineage import CHARACTERS, trace
-from sfumato.release.total import total
+from sfumato.release.total import FINITE, FINITE_MACRO, total
 
 if TYPE_CHECKING:
     import duckdb
@@ -51,6 +51,7 @@ _LOCKS = (
 )
 _SECONDS = 60.0
 _MOST_ROWS = 5_000_000
+_STEPS_PER_NUMBER = 20  # that may not be finite: the engine plans a function for each
 _TABLE_FUNCTIONS = {"generate_series", "range", "unnest"}
 _REFUSED_FUNCTIONS = {
     "current_setting",
@@ -157,8 +158,8 @@ def _engine(process: int) -> duckdb.DuckDBPyConnection:
     import duckdb
 
     engine = duckdb.connect(":memory:", config=_CONFIG)
-    for lock in _LOCKS:
-        engine.execute(lock)
+    for statement in (FINITE_MACRO, *_LOCKS):
+        engine.execute(statement)
     atexit.register(_engine.cache_clear)  # PyTorch keeps modules; DuckDB lists what is open at the very end
     return engine
 
@@ -180,6 +181,7 @@ def check(
     followed = trace(sql, {name: plain.traced for name, plain in tables.items()})
     if followed is not None and followed.plain:
         return  # columns by their names: nothing that could go wrong
+    spend(_STEPS_PER_NUMBER * total(sql).count(FINITE.upper()))
     empty = {name: replace(plain, values=tuple([] for _ in plain.columns)) for name, plain in tables.items()}
     slices = {name: table.slice(0, 0) for name, table in (public or {}).items()}
     query(empty, sql, public=slices)

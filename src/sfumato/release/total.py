@@ -17,7 +17,14 @@ from sqlglot.errors import SqlglotError
 
 from sfumato.plan.syntax import CALLS
 
-__all__ = ["total"]
+__all__ = ["FINITE", "FINITE_MACRO", "total"]
+
+FINITE = "finite_or_null"
+FINITE_MACRO = f"""
+    CREATE MACRO {FINITE}(given) AS list_transform([given], lambda one:
+        NULLIF(NULLIF(NULLIF(one, 'nan'::DOUBLE), 'inf'::DOUBLE), '-inf'::DOUBLE))[1]
+"""
+"""NULL for a number that is not finite. NULLIF alone copies its argument: eight copies for each division in it."""
 
 # Of numbers that may not be finite: arithmetic, and moments.
 _ENDLESS: set[Any] = {exp.Div, exp.Mul, exp.Sqrt, exp.Ln, exp.Log, exp.Exp, exp.Pow}
@@ -34,8 +41,8 @@ _NOT_OF_A_ROW = (exp.AggFunc, exp.Query, exp.Window, exp.Exists)  # TRY cannot s
 def total(sql: str, *, finite: bool = True) -> str:
     """Return a statement whose arithmetic and conversions cannot fail, and whose numbers are finite.
 
-    >>> total('SELECT "a" / "b" AS "c" FROM "t"')[:29]
-    'SELECT NULLIF(NULLIF(NULLIF(T'
+    >>> total('SELECT "a" / "b" AS "c" FROM "t"')
+    'SELECT FINITE_OR_NULL(TRY("a" / "b")) AS "c" FROM "t"'
     """
     try:
         statement = sqlglot.parse_one(sql, read="duckdb")
@@ -61,7 +68,5 @@ def _changed(node: Any, finite: bool) -> Any:
         and type(node) in _ENDLESS
         and not isinstance(node.parent, (exp.Filter, exp.WithinGroup, exp.Window))
     ):
-        for value in ("nan", "inf", "-inf"):
-            limit = exp.cast(exp.Literal.string(value), exp.DataType.Type.DOUBLE)
-            found = exp.Nullif(this=found, expression=limit)
+        found = exp.Anonymous(this=FINITE, expressions=[found])
     return found
