@@ -1,14 +1,16 @@
-"""How much code there is, and how much of it one release, advance, fit and charge go through.
+"""How much code there is, what of it looks alike, and what one release, advance, fit and charge go through.
 
     python bench/shape.py
     python bench/shape.py --top 20      # and the functions that each calls most, with all that they call
 
-Counts are the same on every machine. A call is a Python function of the package that begins.
+Counts are the same on every machine. A call is a Python function of the package that begins. What looks alike
+is read from the source: the classes that derive from a base, and what a base has that is defined elsewhere.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import datetime
 import sys
 from collections import Counter
@@ -26,6 +28,10 @@ from sfumato.core.events import DiscreteLaplace
 from sfumato.learn import LogisticRegression
 
 SOURCE = Path(sf.__file__).parent
+BASES = ("Priced", "Published", "Question", "Presentable")
+ALIKE = ("to_json", "from_json", "_repr_html_", "fingerprint", "cost_record", "lines")
+"""What the bases have for all kinds."""
+
 _DAYS = [datetime.date(2026, 1, 1 + one % 5) for one in range(900)]
 
 
@@ -33,6 +39,55 @@ def sizes() -> tuple[int, int, int]:
     """Return the files and the lines of the package, and how many files are longer than 350 lines."""
     lines = [len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCE.rglob("*.py")]
     return len(lines), sum(lines), sum(one > 350 for one in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """All files as syntax trees, by their paths, and the names of the bases of each class."""
+
+    trees: dict[str, ast.Module]
+    classes: dict[str, set[str]]
+
+    @staticmethod
+    def read() -> Source:
+        """Read the package."""
+        paths = sorted(SOURCE.rglob("*.py"))
+        trees = {str(one.relative_to(SOURCE)): ast.parse(one.read_text(encoding="utf-8")) for one in paths}
+        found: dict[str, set[str]] = {}
+        for node in (node for tree in trees.values() for node in ast.walk(tree)):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, set()).update(map(_name, node.bases))
+        return Source(trees, found)
+
+    def derived(self, base: str) -> list[str]:
+        """Return the classes that derive from a base, by others or directly."""
+        own = [name for name, bases in self.classes.items() if base in bases]
+        return sorted({*own, *(one for name in own for one in self.derived(name))})
+
+    def defined(self, name: str) -> list[str]:
+        """Return where a function of a name is defined, but for bases and protocols."""
+        return [place for path, tree in self.trees.items() for place in self._places(tree, name, path)]
+
+    def _places(self, node: ast.AST, name: str, where: str) -> Iterator[str]:
+        for inner in ast.iter_child_nodes(node):
+            if isinstance(inner, ast.ClassDef):
+                if inner.name not in BASES and "Protocol" not in self.classes[inner.name]:
+                    yield from self._places(inner, name, f"{where}: {inner.name}")
+            elif isinstance(inner, ast.FunctionDef):
+                if inner.name == name:
+                    yield where
+            else:
+                yield from self._places(inner, name, where)
+
+
+def _name(base: ast.expr) -> str:
+    """Return the name of a base class, without its module and its parameters."""
+    match base:
+        case ast.Subscript(value=inner):
+            return _name(inner)
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
 
 
 @dataclass(slots=True)
@@ -90,7 +145,7 @@ def opened() -> sf.Database:
             "day": _DAYS,
         }
     )
-    columns = {
+    columns: dict[str, Any] = {
         "age": sf.between(0, 100),
         "ill": sf.one_of(True, False),
         "region": sf.one_of("north", "south", "west"),
@@ -131,6 +186,13 @@ def main() -> None:
     top = parser.parse_args().top
     files, lines, long = sizes()
     print(f"{lines:,} lines in {files} files, {long} of more than 350 lines")
+    source = Source.read()
+    for base in BASES:
+        found = source.derived(base)
+        print(f"{len(found):6} classes derive from {base}: {', '.join(found)}")
+    for name in ALIKE:
+        places = source.defined(name)
+        print(f"{len(places):6} definitions of {name} outside of the bases: {', '.join(places)}")
     for title, action in actions(opened()):
         action()
         calls = through(action)

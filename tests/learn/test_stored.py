@@ -73,6 +73,17 @@ def test_a_kind_stands_once() -> None:
     assert Published.registry["model"] is LinearModel
 
 
+def test_a_kind_is_not_called_like_a_field() -> None:
+    """It would be charged and could not be read; and like a list of an answer, no answer could."""
+    with pytest.raises(InvalidArgument, match="has a field `units`"):
+        type("Another", (Published,), {"kind": "units", "__annotations__": {"units": "int"}})
+    assert "units" not in Published.registry
+    for name in STORED:
+        record = json.loads(parts(name)["stored"])
+        numbered = {one for one in Published.registry if isinstance(record.get(one), int | list)}
+        assert numbered - {"format"} <= {type(read_stored(parts(name)["stored"])).kind}
+
+
 def test_reading_any_kind_needs_no_torch() -> None:
     code = "import sys; from sfumato.learn.stored import read_stored; print('torch' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -19,6 +19,7 @@ from sfumato.catalog.kind import Kind
 from sfumato.core import gaussian, laplace
 from sfumato.core.events import DiscreteLaplace
 from sfumato.core.noise_law import noise_law
+from sfumato.plan.options import Options
 from sfumato.plan.tree import ColumnRef, Scan
 from sfumato.release import NoisyTable, add_noise, tabulate
 
@@ -131,7 +132,7 @@ def exact(
 def table(plan: Bounding, price: Cost, *groups: ExactGroups, non_negative: bool = False) -> NoisyTable:
     """Return the noisy table of exact groups."""
     noisy = add_noise(Exact(groups), plan, price)
-    return tabulate("released", noisy, plan, price, non_negative=non_negative)
+    return tabulate("released", noisy, plan, price, options=Options(non_negative=non_negative))
 
 
 def counting(name: str = "n") -> Answer:

@@ -3,7 +3,9 @@
 The ledger binds an idempotency key to fingerprints of the request and of the catalog. They must not change
 with a Python version, an import order or a new `repr`, and must change with whatever is asked or declared.
 So a value becomes JSON by the rules below, with a version in front: a change of the rules is a new version.
-Fields that take no part in comparisons (places in the text) are left out.
+Fields that take no part in comparisons (places in the text) are left out. So is a field that was added after
+fingerprints of its class were stored, `field(default=.., metadata={"later": True})`, while it holds its
+default: what an earlier version asked keeps its fingerprint, and its key.
 """
 
 from __future__ import annotations
@@ -56,6 +58,12 @@ def _compared(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind) if field.compare)
 
 
+@cache
+def _later(kind: type) -> Mapping[str, str]:
+    """Return the fields of a class that were added later, each with the text of its default."""
+    return {field.name: canonical(field.default) for field in fields(kind) if field.metadata.get("later")}
+
+
 def _plain(value: Any) -> Any:
     match value:
         case None | bool() | str():
@@ -84,6 +92,9 @@ def _plain(value: Any) -> Any:
             return dict(zip(value, _all_plain(value.values()), strict=True))
     if is_dataclass(value) and not isinstance(value, type):
         names = _compared(type(value))
+        if later := _later(type(value)):
+            said = {one for one, default in later.items() if canonical(getattr(value, one)) != default}
+            names = tuple(one for one in names if one not in later or one in said)
         own = _all_plain(map(getattr, repeat(value), names))
         return {"record": type(value).__name__, "of": dict(zip(names, own, strict=True))}
     raise Unsupported(f"a canonical record of a {type(value).__name__}")

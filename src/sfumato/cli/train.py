@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -206,13 +207,14 @@ def _estimator(asked: TrainingOptions, frame: Any, epsilon: float) -> Any:
         raise InvalidArgument(
             f"no kind of model is called `{kind}`", place="kind", hints=(f"there are {', '.join(_KINDS)}",)
         )
-    if weights and kind in ("additive", "network"):
+    made = getattr(learn, _KINDS[kind])
+    if weights and "weights" not in inspect.signature(made).parameters:
         raise InvalidArgument(
             f"weights of rows are not for {kind} models", place="--weight", hints=("train logistic",)
         )
     given = {"weights": _weights(frame, weights)} if weights else {}
     named = None if asked.features is None else names_of(asked.features)
-    return getattr(learn, _KINDS[kind])(label=asked.label, epsilon=epsilon, features=named, **given)
+    return made(label=asked.label, epsilon=epsilon, features=named, **given)
 
 
 def _weights(frame: Any, given: list[str]) -> dict[str, dict[Any, float]]:

@@ -37,6 +37,7 @@ from sfumato.continual.pricing import PricedStream
 from sfumato.continual.series import deviation, period_deviations, total_deviations
 from sfumato.errors import InvalidArgument, Unsupported
 from sfumato.pages import Page, Presentable
+from sfumato.plan.options import DEFAULT_OPTIONS
 from sfumato.plan.outline import labels
 from sfumato.release import NoisyGroups, Release, publish, tabulate
 from sfumato.release.answers import NoisyTable
@@ -290,7 +291,7 @@ class StreamRelease(Presentable):
             (groups,),
             stream.bounding,
             stream.cost_of_sum(off),
-            non_negative=divide is None and request.options.non_negative,
+            options=request.options if divide is None else DEFAULT_OPTIONS,
             unknown=named.unknown,
         )
         return publish(

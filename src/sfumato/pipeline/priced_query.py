@@ -142,14 +142,7 @@ def published(
         if bounding.consistency is not None:
             groups = consistent_groups(groups, bounding, own, non_negative=request.options.non_negative)
         tables.append(
-            tabulate(
-                named.name,
-                groups,
-                bounding,
-                own,
-                non_negative=request.options.non_negative,
-                unknown=named.unknown,
-            )
+            tabulate(named.name, groups, bounding, own, options=request.options, unknown=named.unknown)
         )
     return publish(
         tuple(tables),

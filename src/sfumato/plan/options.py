@@ -180,7 +180,8 @@ def options_explained(function: _Function) -> _Function:
 class Options:
     """What a question says about its own treatment; None leaves it to the catalog and the caller.
 
-    Each is read from the one of the same name in `QuestionOptions`, which says what it means.
+    Each is read from the one of the same name in `QuestionOptions`, which says what it means. What is added
+    now is `field(default=.., metadata={"later": True})`: questions without it keep their fingerprints.
     """
 
     epsilon: Fraction | None = None

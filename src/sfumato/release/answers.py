@@ -26,6 +26,7 @@ from sfumato.analysis.remainder_group import LABEL
 from sfumato.analysis.selection import Selection
 from sfumato.catalog.kind import Kind
 from sfumato.core.noise_sums import miss
+from sfumato.plan.options import DEFAULT_OPTIONS, Options
 from sfumato.release.noise import NoisyGroups
 
 __all__ = [
@@ -156,6 +157,10 @@ class NoisyTable:
             self._places.update({(one.measure, one.grouping_set): one for one in reversed(self.noises)})
         return self._places[measure, place]
 
+    def shown_as(self, options: Options) -> NoisyTable:
+        """Return the same noisy numbers, to be shown as a question says: that costs nothing."""
+        return replace(self, non_negative=options.non_negative)
+
     def _answer(self, answer: Answer, place: int, level: float | None) -> NoisyColumn:
         groups = self.groups[place]
         noisy = [
@@ -176,10 +181,10 @@ def tabulate(
     bounding: Bounding,
     cost: Cost,
     *,
-    non_negative: bool = False,
+    options: Options = DEFAULT_OPTIONS,
     unknown: tuple[str, ...] = (),
 ) -> NoisyTable:
-    """Return the noisy table of a question, with all that its intervals need."""
+    """Return the noisy table of a question, with all that its intervals need, shown as options say."""
     strictest = max(cost.selections, key=Selection.needed, default=None)
     return NoisyTable(
         name=name,
@@ -188,11 +193,10 @@ def tabulate(
         groups=noisy,
         noises=tuple(noise.added for noise in (*cost.noises, *cost.others)),
         others=bounding.others,
-        non_negative=non_negative,
         unknown=unknown,
         selected=None if strictest is None else strictest.condition,
         basis=None if unknown else basis_of(bounding),
-    )
+    ).shown_as(options)
 
 
 # -- which answers say nothing, because their intervals cover all that the answers could be --------------

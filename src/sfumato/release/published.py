@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from inspect import get_annotations
 from typing import Any, ClassVar, Self
 
 from sfumato.errors import InvalidArgument, Unsupported
@@ -43,6 +44,9 @@ class Published(Presentable):
         kind = cls.__dict__.get("kind")
         if kind is None:  # shared behaviour, not a kind
             return
+        if any(kind in get_annotations(one) for one in cls.__mro__):
+            hint = "choose another key: a field of that name would be stored in its place"
+            raise InvalidArgument(f"the published kind `{kind}` has a field `{kind}`", hints=(hint,))
         known = Published.registry.get(kind)
         # A dataclass with slots is made twice; another class must not take over the texts of a kind.
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):

@@ -99,7 +99,7 @@ def free_answer(question: SqlQuestion) -> FreeAnswer | None:
         if not sources:
             return None
         best = min(sources, key=lambda source: source.error)
-        shown = replace(best.found.table, non_negative=request.options.non_negative)
+        shown = best.found.table.shown_as(request.options)
         chosen.append(replace(best, found=replace(best.found, table=shown)))
     numbers = tuple(sorted({one.number for one in chosen}))
     tables = tuple(one.found.table for one in chosen)
