@@ -72,6 +72,12 @@ QUESTIONS: dict[str, str] = {
     "many long arguments": f"SELECT {_listed('SUM(COALESCE(' + _listed('x', 150) + ') + #) AS s#', 99)} FROM v",
     "columns": f"SELECT {_listed('COUNT(*) + # AS n#', 400)} FROM v",
     "outer columns": f"SELECT {_listed('n + # AS m#', 400)} FROM (SELECT c0, COUNT(*) AS n FROM v GROUP BY c0)",
+    "quotients": f"SELECT {_listed('n / n / n / n / n / (n + #) AS m#', 400)} FROM (SELECT COUNT(*) AS n FROM v)",
+    "roots": f"SELECT {_listed('SQRT(n * # + n / (n + #)) AS m#', 200)} FROM (SELECT COUNT(*) AS n FROM v)",
+    "quotients of quotients": f"SELECT {_listed('n', 60, ' / ')} AS m FROM (SELECT COUNT(*) AS n FROM v)",
+    "keys of computed texts": "SELECT CASE "
+    + _listed("WHEN y = # THEN UPPER('a#')", 400, " ")
+    + " END AS z, COUNT(*) AS n FROM v GROUP BY 1",
     "windows": f"SELECT c0, {_listed('SUM(COUNT(*)) OVER (ORDER BY c0) + # AS w#', 300)} FROM v GROUP BY c0",
     "conditions": f"SELECT c0, COUNT(*) AS n FROM v WHERE {_listed('y = #', 3000, ' OR ')} GROUP BY c0",
     "cases": f"SELECT SUM(CASE {_listed('WHEN y = # THEN #', 3000, ' ')} ELSE 0 END) AS s FROM v",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -144,6 +145,16 @@ def test_post_processing_is_stopped_in_time(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sandbox, "_SECONDS", 0.2)
     with pytest.raises(QueryRefused, match="took over"):
         query({"released": SHEET}, "SELECT count(*) FROM range(1000000000) a, range(1000000) b")
+
+
+def test_divisions_in_divisions_are_planned_once() -> None:
+    """NULLIF copies its argument: eight copies for each division in it kept the engine busy for a minute."""
+    plain = PlainTable(columns=("n", "z"), types=("BIGINT", "BIGINT"), values=([2], [0]))
+    divided = " / ".join(["n"] * 30)
+    rooted = functools.reduce(lambda inner, _: f"sqrt({inner})", range(12), "n")
+    sql = f"SELECT {divided} AS d, {rooted} AS r, 1 / (n / z) AS none, coalesce(n / z, 7) AS m FROM released"
+    found = query({"released": plain}, sql)
+    assert found.values == ([2.0**-28], [2 ** (2.0**-12)], [None], [7.0])
 
 
 def test_a_flood_of_rows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

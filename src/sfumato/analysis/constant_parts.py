@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from sfumato.catalog.kind import Value
+from sfumato.core.steps import spend
 from sfumato.plan import tree
 from sfumato.plan.columns import references
 
@@ -21,6 +22,7 @@ ONE_ROW = tree.Listed(columns=(), rows=((),))
 """The relation of one row without columns, over which constants are computed."""
 
 _Node = TypeVar("_Node", bound=tree.Node)
+_STEPS_PER_VALUE = 300  # each is a statement of the engine
 _TESTS = ("condition", "unless", "where")  # which rows there are: no value comes from these
 
 
@@ -34,6 +36,7 @@ def with_constants(node: _Node, value_of: Callable[[tree.Expression], Value]) ->
     if isinstance(node, (tree.Scan, tree.Listed, tree.Literal, tree.ColumnRef)):
         return node
     if isinstance(node, (tree.Call, tree.Case, tree.Cast)) and is_constant(node):
+        spend(_STEPS_PER_VALUE)
         return tree.Literal(value=value_of(node), kind=node.kind, span=node.span)  # type: ignore[return-value]
     fields = (name for name in node.__slots__ if name not in _TESTS)
     return replace(node, **{name: _changed(getattr(node, name), value_of) for name in fields})

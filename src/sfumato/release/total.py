@@ -24,7 +24,7 @@ FINITE_MACRO = f"""
     CREATE MACRO {FINITE}(given) AS list_transform([given], lambda one:
         NULLIF(NULLIF(NULLIF(one, 'nan'::DOUBLE), 'inf'::DOUBLE), '-inf'::DOUBLE))[1]
 """
-"""NULL for a number that is not finite. NULLIF alone copies its argument: eight copies for each division in it."""
+"""NULL for a number that is not finite. Three times NULLIF would copy their argument eight times."""
 
 # Of numbers that may not be finite: arithmetic, and moments.
 _ENDLESS: set[Any] = {exp.Div, exp.Mul, exp.Sqrt, exp.Ln, exp.Log, exp.Exp, exp.Pow}
