@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import itertools
 import random
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ FORMS = (
     "csvs",
 )
 DRIFTS = ("type", "order", "header", "encoding", "names", "missing", "none")
+REFUSED_DRIFTS = ("type", "names", "missing")
+"""Differences between Parquet files that no engine opens."""
 _TEXTS = [
     "",
     "\0",
@@ -171,10 +174,70 @@ def generated(
     chance = random.Random(seed)
     form = forms[seed % len(forms)]
     chosen = chance.sample(specimens, min(7, len(specimens)))
-    ids = [1, 2, 3, 4, 1]
-    rows = [[one.ordinary[place % 3] for place in range(len(ids))] for one in chosen]
     many = chance.randint(1, 3)
     far = [[chance.choice(one.extremes) for _ in range(many)] for one in chosen]
+    drift = DRIFTS[seed // len(forms) % len(DRIFTS)]
+    return _case(form, seed, chosen, far, drift, folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """The specimens that one case was dealt, and what differs between its files.
+
+    Its person has all extremes of each specimen.
+    """
+
+    form: str
+    place: int
+    specimens: tuple[Specimen, ...]
+    drift: str
+
+    def case(self, folder: Path) -> Case:
+        """Write the sources of the case."""
+        many = max(len(one.extremes) for one in self.specimens)
+        far = [list(itertools.islice(itertools.cycle(one.extremes), many)) for one in self.specimens]
+        return _case(self.form, self.place, self.specimens, far, self.drift, folder)
+
+
+def dealt(form: str, specimens: Sequence[Specimen], hands: int) -> list[Hand]:
+    """Deal all specimens of a form of Arrow or Parquet over cases, and all drifts: none is left to chance.
+
+    No table of `REFUSED_DRIFTS` is opened. Each of these drifts has one more case, of a few specimens.
+    """
+    drifts = [drift for drift in DRIFTS if drift != "header"] if form == "parquets" else ["none"]  # CSV's
+    opened = [drift for drift in drifts if drift not in REFUSED_DRIFTS]
+    hands = max(hands, len(opened))
+    shares = [(tuple(specimens[place::hands]), opened[place % len(opened)]) for place in range(hands)]
+    shares += [(tuple(specimens[:3]), drift) for drift in drifts if drift in REFUSED_DRIFTS]
+    return [Hand(form, place, share, drift) for place, (share, drift) in enumerate(shares)]
+
+
+def near(one: Specimen) -> Specimen:
+    """Return a specimen of moments or durations with large values that are whole microseconds.
+
+    Arrow cannot round the last day of nanoseconds in every zone: those stay two days below the largest.
+    """
+    unit = next(
+        (unit for unit in _PER_SECOND if one.name.startswith((f"timestamp[{unit}", f"duration {unit}"))), "us"
+    )
+    if unit == "us":
+        return one
+    each = _PER_SECOND[unit]
+    step = max(1, each // 10**6)
+    most = min((2**63 - 1) * each // 10**6, 2**63 - 1 - (step > 1) * 2 * 86400 * each) // step * step
+    ordinary = tuple(None if value is None else value * step for value in one.ordinary)
+    return replace(one, ordinary=ordinary, extremes=(most, -most))
+
+
+_PER_SECOND = {"s": 1, "ms": 10**3, "ns": 10**9}
+
+
+def _case(
+    form: str, seed: int, chosen: Sequence[Specimen], far: Sequence[Sequence[Any]], drift: str, folder: Path
+) -> Case:
+    ids = [1, 2, 3, 4, 1]
+    rows = [[one.ordinary[place % 3] for place in range(len(ids))] for one in chosen]
+    many = len(far[0]) if far else 0
     tables = []
     for extreme in (True, False):
         held: dict[str, Any] = {"id": pa.array([*ids, *([10**12] * many if extreme else [])], pa.int64())}
@@ -184,7 +247,6 @@ def generated(
         tables.append(held)
     kept = [name for name in tables[0] if all(_holds(form, held[name]) for held in tables)]
     label = f"{seed} {form}: {', '.join(one.name for one in chosen)}"
-    drift = DRIFTS[seed // len(forms) % len(DRIFTS)]
     sources = []
     for which, held in enumerate(tables):
         there = folder / f"{seed}-{which}"

@@ -11,6 +11,7 @@ import pytest
 import sfumato as sf
 from sfumato.backends.spark import private_frames
 from sfumato.backends.spark.frames import read_plan
+from sfumato.backends.spark.private_frames import check_rows
 from sfumato.backends.spark.sessions import cloned, pin, quiet, take_over
 from sfumato.backends.spark.source import open_source
 from sfumato.errors import InvalidArgument
@@ -238,6 +239,21 @@ def test_rows_of_an_rdd_are_those_that_a_program_holds(spark: Spark, clinic: Non
             open_source({"t": hidden.select("person")}, kinds={"t": {}})
     for held in (session.createDataFrame([(1, "a")], "person INT, s STRING"), lonely.localCheckpoint()):
         assert open_source({"t": held}, kinds={"t": {}}).fields("t")
+
+
+def test_numbers_of_a_range_are_rows_that_a_program_holds(spark: Spark) -> None:
+    """However many tasks make them; what only looks like a range is read as everything is."""
+    for numbers in (spark.session.range(3), spark.remote().range(0, 3, 1, 5).selectExpr("-id AS id")):
+        assert open_source({"t": numbers}, kinds={"t": {}}).fields("t")
+    written = "(-9, 30, step=-1, splits=Some(2))"
+    check_rows("t", [("Project", " [id#1L]"), ("Range", f" {written}"), ("Range", " (0, 3, step=1)")])
+    for node, after in (
+        ("Project", f" [{written} AS x#2]"),
+        ("Range", f" {written} [shown(id#1L)]"),
+        ("Range", " (0, 30, step=1, splits=Some(shown(2)))"),
+    ):
+        with pytest.raises(InvalidArgument, match="not known to be a function of one row"):
+            check_rows("t", [(node, after)])
 
 
 def test_listed_functions_are_functions_of_their_arguments(spark: Spark) -> None:

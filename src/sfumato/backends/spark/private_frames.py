@@ -35,6 +35,7 @@ _BY_ROW = {
 }
 _ROWS = {"HiveTableRelation", "LocalRelation", "LogicalRDD", "OneRowRelation", "Range"}
 _FILES = re.compile(r".*\] (parquet|orc|csv|json|xml|text|avro)")  # a relation, to its end
+_NUMBERS = re.compile(r" \(-?\d+, -?\d+, step=-?\d+(?:, splits=Some\(\d+\))?\)")  # `spark.range(30)`
 _CALL = re.compile(r"[^\s(\[,<:]+(?=\()")
 _READS_MORE = {  # what stands in a line, and what it is
     re.compile(r"#\d+L? \["): "a subquery",
@@ -99,6 +100,8 @@ def check_rows(name: str, nodes: Iterable[tuple[str, str]]) -> None:
         if node in ("Relation", "RelationV2"):
             if node == "RelationV2" or not _FILES.fullmatch(after):
                 raise _refused(name, "a table without files, which may be a view or a query elsewhere")
+        elif node == "Range" and _NUMBERS.fullmatch(after):
+            continue
         elif node not in _BY_ROW | _ROWS:
             raise _refused(name, f"`{node}`")
         for pattern, what in _READS_MORE.items():
