@@ -23,6 +23,7 @@ LAYERS = {
     "contents": 0,
     "errors": 0,
     "interrupts": 0,
+    "printable": 0,
     "core": 1,
     "plots": 1,  # pictures are data until they are drawn, and know nothing of privacy
     "pages": 2,

@@ -156,3 +156,11 @@ def test_series_differ_by_more_than_colour() -> None:
     assert layers[0]["encoding"]["shape"]["scale"]["range"][:3] == ["circle", "square", "triangle-up"]
     dashes = layers[3]["encoding"]["strokeDash"]["scale"]["range"]
     assert dashes[3] != dashes[4] and dashes[0] == [1, 0]
+
+
+def test_letters_that_cannot_be_printed_are_written_by_their_numbers() -> None:
+    """The converter ends the process at a control character, which a group or an alias may hold."""
+    bars = Bars(label="\x1b\ufffe", bars=(("a\x07", 0.1), ("b\u2028", 0.9)))
+    axes = {"x": Axis(title="\x00"), "y": Axis(title="share")}
+    drawn = svg(Picture(title="Shares\x1b", caption="", **axes, marks=(bars,)))
+    assert "\\x07" in drawn and "\\x2028" in drawn and drawn.isprintable()

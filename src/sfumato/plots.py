@@ -11,6 +11,7 @@ Drawing needs the extra `sfumato[plots]`; making a picture does not.
 from __future__ import annotations
 
 import datetime
+import json
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.errors import InvalidArgument, Unsupported
+from sfumato.printable import printable
 
 if TYPE_CHECKING:
     import altair
@@ -231,6 +233,24 @@ def chart(picture: Picture) -> altair.LayerChart | altair.Chart:
     return styled
 
 
+def _specification(picture: Picture) -> str:
+    """Return what the converter draws. A letter that is not printable ends its process, or is refused."""
+    return json.dumps(_readable(chart(picture).to_dict()))
+
+
+def _readable(value: Any) -> Any:
+    """Return a value in whose texts each letter that is not printable is written by its number."""
+    match value:
+        case str():
+            return printable(value)
+        case dict():
+            return {_readable(name): _readable(one) for name, one in value.items()}
+        case list():
+            return [_readable(one) for one in value]
+        case _:
+            return value
+
+
 def svg(picture: Picture) -> str:
     """Draw a picture as SVG text.
 
@@ -240,7 +260,7 @@ def svg(picture: Picture) -> str:
     >>> "Unique" in svg(picture)
     True
     """
-    return str(_converter().vegalite_to_svg(chart(picture).to_json()))
+    return str(_converter().vegalite_to_svg(_specification(picture)))
 
 
 def save(picture: Picture, path: str | Path) -> None:
@@ -258,9 +278,9 @@ def save(picture: Picture, path: str | Path) -> None:
         case ".svg":
             file.write_text(svg(picture), encoding="utf-8")
         case ".png":
-            file.write_bytes(_converter().vegalite_to_png(chart(picture).to_json(), scale=2))
+            file.write_bytes(_converter().vegalite_to_png(_specification(picture), scale=2))
         case ".html":
-            page = _converter().vegalite_to_html(chart(picture).to_json(), bundle=True)
+            page = _converter().vegalite_to_html(_specification(picture), bundle=True)
             file.write_text(page, encoding="utf-8")
         case _:
             raise InvalidArgument(

@@ -48,7 +48,8 @@ def test_damaged_text_of_every_kind_is_refused_alike(name: str) -> None:
     record = json.loads(parts(name)["stored"])
     kind = type(read_stored(parts(name)["stored"])).kind
     number, unknown = ("format", {"workload": [1]}) if kind == "workload" else (kind, {"unheard": 1})
-    for wrong in (unknown, {"cost": {"$law": [1]}}, {"receipt": {"$unheard": 1}}):
+    costs = ({"cost": one} for one in ({"$law": [1]}, None, {"epsilon": "x"}))
+    for wrong in (unknown, *costs, {"receipt": {"$unheard": 1}}, {"receipt": 5}):
         with pytest.raises(InvalidArgument, match="this stored release is damaged") as refusal:
             read_stored(json.dumps({**record, **wrong}))
         assert "another copy" in refusal.value.hints[0]

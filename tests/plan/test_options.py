@@ -68,3 +68,13 @@ def test_the_record_has_what_the_table_has() -> None:
     assert {one.name for one in fields(Options)} - {"epsilon"} == set(QUESTION_OPTIONS)
     for option in QUESTION_OPTIONS.values():
         assert re.fullmatch(r"[A-Z`].*\.", option.says)
+
+
+def test_empty_lists_are_copied_too() -> None:
+    """A list that is filled after it was read would go past the checks of its numbers."""
+    shares: list[Any] = []
+    weights: dict[str, Any] = {}
+    options = Options(level_shares=shares, weights=weights)  # type: ignore[arg-type]
+    shares.append(-1)
+    weights["n"] = -1
+    assert options.level_shares == () and options.weights == {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -208,6 +208,19 @@ def test_many_epsilons_are_not_all_kept() -> None:
         question.priced(one)
     assert question.priced(19) is question.priced(19)
     assert question.priced(Fraction(1, 3)) is not first
+
+
+@pytest.mark.parametrize("door", [repr, lambda one: one.price(), lambda one: one.explain()])
+@pytest.mark.parametrize("kind", ["sql", "workload", "marginals", "stream", "fit"])
+def test_every_showing_takes_as_many_steps_as_the_first(kind: str, door: Callable[[Any], object]) -> None:
+    """Whether a question is refused must not depend on how often it was shown."""
+    question = asked(database())[kind]
+    taken = []
+    for _ in range(3):
+        with limited(10**6) as steps:
+            door(question)
+        taken.append(steps.taken)
+    assert len(set(taken)) == 1, taken
 
 
 @pytest.mark.parametrize("kind", ["sql", "workload"])

@@ -31,12 +31,12 @@ _WIDE = 4  # a table with so many columns does not fit a phone: there, each row 
 
 
 def markdown_text(text: str) -> str:
-    """Return a text as one line of Markdown, which does not end the cell of a table.
+    """Return a text as one line of Markdown, which holds no tag and does not end the cell of a table.
 
-    >>> markdown_text("a | b")
-    'a \\\\| b'
+    >>> markdown_text("a | b <b>")
+    'a \\\\| b &lt;b>'
     """
-    return text.replace("|", "\\|").replace("\n", " ")
+    return " ".join(text.splitlines()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
 class Block(ABC):

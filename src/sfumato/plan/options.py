@@ -244,6 +244,8 @@ class Options:
             message = "level_shares are numbers, one for each level, the coarsest first"
             raise InvalidArgument(message, place="level_shares", hints=("level_shares=(0.02, 0.08, 0.9)",))
         if not self.weights and not given:
+            object.__setattr__(self, "weights", {})
+            object.__setattr__(self, "level_shares", ())
             return
         from sfumato.core.arguments import positive
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InvalidArgument
 from sfumato.pages import Block, BulletList, Deferred, Figure, Notes, Page, PageTable, Paragraph, Pictures
+from sfumato.printable import printable
 from sfumato.release.published import CLOSING
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _all_rows(release: Release, level: float) -> tuple[Block, ...]:
 
     def cell(name: str, value: Any, row: int) -> str:
         if name not in ends or (pair := ends[name][row]) is None:
-            return short(value)
+            return printable(short(value))
         if nothing[name][row] is True and value is not None:
             return NO_INFORMATION
         return f"{short(value)} ({short(pair[0])} to {short(pair[1])})"
@@ -75,7 +76,7 @@ def _all_rows(release: Release, level: float) -> tuple[Block, ...]:
     ]
     return (
         PageTable(
-            heads=release.columns,
+            heads=tuple(map(printable, release.columns)),
             rows=rows,
             sides="".join("r" if name in ends else "l" for name in release.columns),
         ),
@@ -189,7 +190,7 @@ def _plain(value: Any) -> str:
 
 def _shown(cell: str) -> str:
     """Return one line of printable text, shortened."""
-    clean = "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in cell)
+    clean = printable(cell)
     return clean if len(clean) <= _LONGEST else clean[: _LONGEST - 1] + "…"
 
 

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from inspect import get_annotations
+from numbers import Rational
 from typing import Any, ClassVar, Self
 
 from sfumato.errors import InvalidArgument, Unsupported
@@ -97,10 +98,20 @@ class Published(Presentable):
         if kind is None or not issubclass(kind, cls) or kind._format_of(record) != kind.stored_format:
             raise Unsupported("a stored release of another format", place="text")
         try:
-            return kind._read(dict(record))
+            found = kind._read(dict(record))
+            found._check_cost()
+            return found
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             hints = ("read another copy; the ledger keeps the answers to questions that had a key",)
             raise InvalidArgument("this stored release is damaged", place="text", hints=hints) from None
+
+    def _check_cost(self) -> None:
+        """Fail at a cost or a receipt that nobody could show: a stored text may be damaged."""
+        numbers = [self.cost.get(name, 0) for name in ("epsilon", "delta", "keys_delta")]
+        if not isinstance(self.receipt, Mapping) or not all(
+            isinstance(one, Rational | float) for one in numbers
+        ):
+            raise TypeError
 
     def _plain(self) -> dict[str, Any]:
         """Return what is stored, as `encode` takes it: the fields."""

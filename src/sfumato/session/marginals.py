@@ -97,7 +97,7 @@ class MarginalsQuestion(Question[PricedMarginals, Marginals]):
                 hints=("give epsilon, for example epsilon=0.5", "or a wanted error: release(error=20)"),
             )
         database = self.database
-        return plan_marginals(
+        priced = plan_marginals(
             self.workload,
             catalog=database.catalog,
             budget=database.terms,
@@ -105,6 +105,8 @@ class MarginalsQuestion(Question[PricedMarginals, Marginals]):
             options=self.options,
             backend=database.backend,
         )
+        _ = priced.noise, priced.event  # are kept: their steps are those of the price, and the same each time
+        return priced
 
     def _expected(self, priced: PricedMarginals, size: float | None) -> tuple[ExpectedError, ...]:
         widths = priced.half_widths()

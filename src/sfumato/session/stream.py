@@ -104,6 +104,7 @@ class Stream(Question[PricedStream, StreamRelease]):
         )
         database.backend.check_rows("streams over")
         database.backend.check(stream.query(1))
+        _ = stream.names  # are kept: their steps are those of the price, and the same each time
         return stream
 
     def _expected(self, priced: PricedStream, size: float | None) -> tuple[ExpectedError, ...]:
