@@ -235,14 +235,14 @@ def chart(picture: Picture) -> altair.LayerChart | altair.Chart:
 
 def _specification(picture: Picture) -> str:
     """Return what the converter draws. A letter that is not printable ends its process, or is refused."""
-    return json.dumps(_readable(chart(picture).to_dict()))
+    return json.dumps(_readable(chart(picture).to_dict()), sort_keys=True)
 
 
 def _readable(value: Any) -> Any:
     """Return a value in whose texts each letter that is not printable is written by its number."""
     match value:
         case str():
-            return printable(value)
+            return "\n".join(map(printable, value.split("\n")))  # names of groups are broken into lines
         case dict():
             return {_readable(name): _readable(one) for name, one in value.items()}
         case list():
