@@ -164,7 +164,8 @@ def check_statement(statement: exp.Expr, question: Statement) -> None:
         if isinstance(node, exp.Group) and len(node.expressions) > MOST_KEYS:
             at = node.expressions[MOST_KEYS]
             question.refuse(f"GROUP BY takes at most {MOST_KEYS} keys", "SF404", at)
-        found.extend((child, depth + 1) for child in node.iter_expressions())
+        for child in node.iter_expressions():
+            found.append((child, depth + 1))
 
 
 # -- trees ----------------------------------------------------------------------------------
