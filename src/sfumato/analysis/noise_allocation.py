@@ -51,7 +51,7 @@ class Item:
         return replace(self, measure=None, grouping_set=0)
 
     def with_share(self, share: Fraction, law: type[NoiseLaw], *, pure: bool) -> Item:
-        """Return the item with the emphasis by which it gets a share of the cost, beside others."""
+        """Return the item with the emphasis that gives it a share of the cost of all items."""
         return replace(self, emphasis=weight_of_share(share, law, self.norm_under(law), pure=pure))
 
     @property

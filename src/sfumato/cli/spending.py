@@ -27,7 +27,7 @@ _Answer = TypeVar("_Answer")
 class Terminal:
     """The command line as a door: prices go to standard output, steps to the screen.
 
-    `about` are lines above a price, `facts` stand beside it in JSON.
+    `about` are lines above a price, `facts` are more fields of its JSON.
     """
 
     as_json: bool
@@ -73,8 +73,8 @@ def released(
 ) -> _Answer | None:
     """Spend on a question and return its answer; with `--dry-run`, write its price and return None.
 
-    `price` and `agree` are those of `spend`. `about` are lines above the price, `facts` stand beside it in
-    JSON.
+    `price` and `agree` are those of `spend`. `about` are lines above the price, `facts` are more
+    fields of its JSON.
     """
     from sfumato.session.spending import spend
 

@@ -26,7 +26,7 @@ _FEW = 64  # items of a search whose result is kept
 class Noised(Protocol):
     """What gets noise: a sensitivity, and the norm under a law, in sensitivities, of all that one unit moves.
 
-    `importance` is how much its variance matters, beside that of what else gets noise.
+    `importance` is the weight of its variance in the sum that the allocation makes least.
     """
 
     @property

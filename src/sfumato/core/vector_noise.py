@@ -32,7 +32,7 @@ class VectorNoise:
 
     l2_squared: int
     times: int = 1
-    importance: Fraction = Fraction(1)  # of its variance, beside that of what else gets noise
+    importance: Fraction = Fraction(1)  # the weight of its variance in the allocation
 
     def event(self, law: NoiseLaw) -> Event:
         """Return what all vectors cost with noise of a law."""

@@ -149,11 +149,11 @@ class Estimator(ABC, Generic[_Model]):
 
 
 class CandidateEstimator(Estimator[_Model]):
-    """An estimator of which several may be candidates of one choice: a training gets a share of the cost."""
+    """An estimator that can be a candidate of a choice: each candidate gets a share of the cost."""
 
     @abstractmethod
     def priced(self, table: Frame[Any], *, share: Fraction = Fraction(1)) -> PricedCandidate:
-        """Return the noise and the cost of a training, of which it gets a `share`. Free."""
+        """Return the noise and the cost of a training that gets a `share` of the cost of epsilon. Free."""
 
 
 class ClassifierEstimator(Estimator[_Classifier]):
