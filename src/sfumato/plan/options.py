@@ -54,7 +54,7 @@ class QuestionOption:
 
 
 class QuestionOptions(TypedDict, total=False):
-    """The table of options: what a caller may give, without epsilon; what is None stays as the statement says.
+    """The options of a question, but for epsilon; what is None stays as the statement says.
 
     `Database.sql`, the command line and the table in docs/queries.md are made from it. An option stands here,
     with what is kept of it in `Options`, and in the code that gives it its meaning.
