@@ -280,7 +280,7 @@ def test_many_phones_follow_the_enumerated_law(protocol, history):
         check(drawn(rule, history, n), sequence_law(rule, history), n)
 
 
-@pytest.mark.parametrize("n", [3000, pytest.param(60_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("n", [3000, pytest.param(12_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("protocol", [RESPONSES[1], UNARY, *TWO[:3]], ids=str)
 @pytest.mark.parametrize("history", rest_soaked(HISTORIES, 2))
 def test_phones_follow_the_enumerated_law(protocol, history, n):
