@@ -18,6 +18,11 @@ settings.register_profile("repeatable", derandomize=True, database=None, deadlin
 settings.load_profile("repeatable")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with tests that may take more than the usual minutes: at the end one core would wait for them."""
+    items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
+
+
 def pytest_collection_finish() -> None:
     """Leave the thousands of tests that were collected out of each search for garbage."""
     gc.collect()
