@@ -168,3 +168,14 @@ epsilon = 1
 [engine]
 steps = {steps}
 """
+
+
+def test_computed_constants_of_keys_take_steps() -> None:
+    """Each is a statement of the engine, which no count of calls sees."""
+    db, taken = hostile_database(), []
+    for number in (50, 100):
+        cases = " ".join(f"WHEN y = {place} THEN UPPER('a{place}')" for place in range(number))
+        with limited(10**6) as steps:
+            db.sql(f"SELECT CASE {cases} END AS z, COUNT(*) AS n FROM v GROUP BY 1", epsilon=1).priced()
+        taken.append(steps.taken)
+    assert taken[1] - taken[0] >= 50 * 300
