@@ -73,9 +73,10 @@ def copied(connection: Any, catalog: Catalog, rows: dict[str, list[dict[str, Any
     schema = f"World {next(_NUMBERS)}"
     connection.execute(f"CREATE SCHEMA {identifier(schema)}")
     for table in catalog.tables:
-        _copy(connection, f"{identifier(schema)}.{identifier(table.name)}", table, rows[table.name])
-    if max(map(len, rows.values())) > _MANY:
-        connection.execute("ANALYZE")
+        name = f"{identifier(schema)}.{identifier(table.name)}"
+        _copy(connection, name, table, rows[table.name])
+        if len(rows[table.name]) > _MANY:
+            connection.execute(f"ANALYZE {name}")
     return schema
 
 

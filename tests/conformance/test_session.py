@@ -34,8 +34,8 @@ COUNT = "SELECT COUNT(*) AS n FROM visits"
 
 
 @pytest.fixture(scope="module")
-def clinic(connection: Any) -> str:
-    """Make a small clinic, and return its schema."""
+def clinic(connection: Any) -> Iterator[str]:
+    """Make a small clinic, and name its schema."""
     connection.execute(
         """
         CREATE SCHEMA clinic; CREATE ROLE analyst LOGIN; GRANT USAGE ON SCHEMA clinic TO analyst;
@@ -59,7 +59,11 @@ def clinic(connection: Any) -> str:
         GRANT SELECT ON clinic.visits, clinic.people, clinic.lines, clinic.places, clinic.dice TO analyst;
         """
     )
-    return "clinic"
+    yield "clinic"
+    connection.execute(
+        "DROP SCHEMA clinic CASCADE; DROP FOREIGN DATA WRAPPER far CASCADE;"
+        " DROP OWNED BY analyst; DROP ROLE analyst"
+    )
 
 
 @pytest.fixture
