@@ -95,8 +95,12 @@ class Dialect(ABC):
         """Return a raw column as a value of its kind: the one place where NaN and far dates become NULL."""
 
     @abstractmethod
-    def finite(self, sql: str) -> str:
-        """Return a binary number, NULL where it is infinite or NaN."""
+    def bound(self, value: str, form: Callable[[str], str]) -> str:
+        """Return a form that may mention a value several times; the engine's plan has it once.
+
+        An engine copies more than is written: DuckDB the arguments of its macros, DuckDB and PostgreSQL the
+        value that BETWEEN tests. Copies in copies double at each level, and a plan is made after the charge.
+        """
 
     @abstractmethod
     def plain_text(self, sql: str) -> str:
@@ -176,17 +180,9 @@ class Dialect(ABC):
             case datetime.date():
                 return f"'{value.isoformat()}'::{self.sql_type(Kind.DATE)}"
 
+    @abstractmethod
     def within(self, sql: str, low: str, high: str) -> str:
-        """Return a value if it is between two bounds, and NULL otherwise: nothing of another value is left.
-
-        The bounds are tested and applied. Where DuckDB takes a function for one that cannot fail, it
-        computes with all values of a column's dictionary, also with those of rows that a filter or a CASE
-        set aside. To write a far timestamp as text is such a function, and fails: a far value must not be
-        there at all.
-        """
-        if len(sql) > LONGEST_TERM:
-            raise Unsupported("a moment that is computed from such long expressions")
-        return f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN least(greatest({sql}, {low}), {high}) END"
+        """Return a value that is between two bounds, and NULL for another, of which nothing is left."""
 
     def within_years(self, sql: str, kind: Kind) -> str:
         """Return a date or timestamp of the years 1 to 9999, and NULL for another."""

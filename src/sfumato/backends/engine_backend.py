@@ -67,7 +67,7 @@ class EngineBackend:
         try:
             written = self._statements(query, 0)
             for text in (text for chosen in query.grouping_sets for text in written.texts(chosen)):
-                _refuse_unsendable(text)
+                self.check_statement(text)
         except Unsupported as error:
             refused = error
         if refused is not None:
@@ -75,6 +75,13 @@ class EngineBackend:
             raise Unsupported(refused.message, hints=refused.hints or (hint,))
         if query.row_unit:
             refuse_copies((query,), self._catalog, self.public_copies)
+
+    def check_statement(self, text: str) -> None:
+        """Refuse a statement that cannot be sent."""
+        with suppress(UnicodeEncodeError):
+            text.encode()
+            return
+        raise Unsupported("a text that is not valid unicode")
 
     def public_copies(self, name: str, columns: tuple[str, ...]) -> int:
         """Return how many rows of a public table have the same values, at most; without columns, all."""
@@ -227,11 +234,3 @@ class EngineBackend:
         if not done:
             raise EngineFailure
         return done[0]
-
-
-def _refuse_unsendable(text: str) -> None:
-    """Refuse a statement that cannot be sent."""
-    with suppress(UnicodeEncodeError):
-        text.encode()
-        return
-    raise Unsupported("a text that is not valid unicode")

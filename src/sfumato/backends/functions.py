@@ -21,6 +21,8 @@ __all__ = [
     "digits_of",
     "form",
     "operand_kinds",
+    "texts_and_numbers",
+    "times_zero",
     "with_numbers",
 ]
 
@@ -56,20 +58,22 @@ def _compared(pattern: str, write: Writer, arguments: Arguments, kind: Kind) -> 
     return form(pattern, common(arguments), write, arguments, kind)
 
 
-def _in(write: Writer, arguments: Arguments, kind: Kind) -> str:
-    shared = common(arguments)
-    value, *options = (write(argument, shared) for argument in arguments)
-    return f"({value} IN ({', '.join(options)}))"
+def _tested(pattern: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
+    """BETWEEN or IN: a value, and with what it is compared."""
+    value, *others = (write(one, common(arguments)) for one in arguments)
+    return write.dialect.bound(value, lambda x: pattern.format(x, *others, all=", ".join(others)))
 
 
 def _nullif(write: Writer, arguments: Arguments, kind: Kind) -> str:
-    shared = common(arguments)
-    left, right = (write(argument, shared) for argument in arguments)
-    if arguments[0].kind in (None, shared):
-        return f"nullif({left}, {right})"
-    if len(left) > LONGEST_TERM:
-        raise Unsupported("NULLIF of such long expressions of different kinds")
-    return f"CASE WHEN {left} = {right} THEN NULL ELSE {write(arguments[0], kind)} END"
+    shared, own = common(arguments), arguments[0].kind
+    value, other = write(arguments[0], kind), write(arguments[1], shared)
+
+    def form(x: str) -> str:
+        if own in (None, shared):
+            return f"nullif({x}, {other})"
+        return f"CASE WHEN {write.dialect.converted(x, own, shared)} = {other} THEN NULL ELSE {x} END"
+
+    return write.dialect.bound(value, form)
 
 
 def operand_kinds(name: str, arguments: Arguments, kind: Kind) -> tuple[int, tuple[Kind, Kind]]:
@@ -80,6 +84,16 @@ def operand_kinds(name: str, arguments: Arguments, kind: Kind) -> tuple[int, tup
         return factor.digits + second.digits, (factor, second)
     digits = max(first.digits - first.scale, second.digits - second.scale) + kind.scale + 1
     return digits, (first, second) if digits <= MOST_DIGITS else (kind, kind)
+
+
+def times_zero(write: Writer, arguments: Arguments, kind: Kind) -> str:
+    """Return a form of two factors and of their product, a decimal.
+
+    A whole number of 39 digits is no decimal, but times zero it is zero.
+    """
+    whole, other = ("{0}", "{1}") if arguments[0].kind is Kind.HUGEINT else ("{1}", "{0}")
+    zero = f"CAST(0 AS {write.dialect.sql_type(kind)})"
+    return f"CASE WHEN {other} = 0 AND {whole} IS NOT NULL THEN {zero} ELSE {{2}} END"
 
 
 def digits_of(arguments: Arguments) -> int | None:
@@ -94,11 +108,15 @@ def digits_of(arguments: Arguments) -> int | None:
 
 def with_numbers(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
     """Call a function of texts and of whole numbers, which are constants of 32 bits."""
-    written = (
+    return f"{name}({', '.join(texts_and_numbers(write, arguments))})"
+
+
+def texts_and_numbers(write: Writer, arguments: Arguments) -> list[str]:
+    """Write texts, and whole numbers, which are constants of 32 bits."""
+    return [
         str(one.value) if isinstance(one, Literal) and isinstance(one.value, int) else write(one, Kind.TEXT)
         for one in arguments
-    )
-    return f"{name}({', '.join(written)})"
+    ]
 
 
 def _concat(write: Writer, arguments: Arguments, kind: Kind) -> str:
@@ -147,8 +165,8 @@ def _replace(write: Writer, arguments: Arguments, kind: Kind) -> str:
 COMMON: dict[str, Renderer] = {
     **{name: partial(called, name, None) for name in ("least", "greatest", "coalesce")},
     **{name: partial(_compared, f"({{}} {name} {{}})") for name in ("=", "<>", "<", "<=", ">", ">=")},
-    "between": partial(_compared, "({} BETWEEN {} AND {})"),
-    "in": _in,
+    "between": partial(_tested, "({} BETWEEN {} AND {})"),
+    "in": partial(_tested, "({} IN ({all}))"),
     "nullif": _nullif,
     **{name: partial(form, f"({{}} {name.upper()} {{}})", Kind.BOOLEAN) for name in ("and", "or")},
     "not": partial(form, "(NOT {})", Kind.BOOLEAN),

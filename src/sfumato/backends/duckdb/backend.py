@@ -18,10 +18,11 @@ from sfumato.backends.bounding.group_totals import GroupingSet, GroupTotals
 from sfumato.backends.duckdb.by_row import count_rows
 from sfumato.backends.duckdb.by_unit import count_units
 from sfumato.backends.duckdb.compile import SUMMED_ROWS, Program, compile_query, hash_of, key_table
-from sfumato.backends.duckdb.dialect import DUCKDB, NAN
+from sfumato.backends.duckdb.dialect import DUCKDB
 from sfumato.backends.duckdb.engine import Engine, with_engine
 from sfumato.backends.duckdb.participants import Participants
 from sfumato.backends.duckdb.period_rows import PROBE, PeriodRows
+from sfumato.backends.duckdb.totality import NAN
 from sfumato.backends.duckdb.unit_numbers import UnitNumbers, number_units
 from sfumato.backends.exact import Exact, ExactGroups, Members, UnitRows
 from sfumato.backends.relations import Relations, Rendered

@@ -27,8 +27,8 @@ from sfumato.backends.bounding.packing import Kept, PackedChoice, PackedRows, Ru
 from sfumato.backends.bounding.priorities import different_pairs, mixed, starts_of
 from sfumato.backends.bounding.row_weights import RowWeights
 from sfumato.backends.duckdb.compile import Layout, Program, hash_of, lay_out
-from sfumato.backends.duckdb.dialect import NAN
 from sfumato.backends.duckdb.engine import Engine
+from sfumato.backends.duckdb.totality import NAN
 from sfumato.backends.duckdb.unit_numbers import UnitNumbers
 from sfumato.backends.exact import Members
 from sfumato.backends.row_values import presence

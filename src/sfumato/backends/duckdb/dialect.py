@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sfumato.backends.dialect import OPEN_ZONE, Dialect, Writer
 from sfumato.backends.duckdb.functions import FUNCTIONS
+from sfumato.backends.duckdb.totality import NAN, bound, not_equal
 from sfumato.backends.duckdb.unit_aggregates import unit_aggregate
 from sfumato.catalog.kind import Kind
 from sfumato.core.grid import Grid
 from sfumato.plan.numbers import as_decimal
 from sfumato.plan.tree import Aggregate
 
-__all__ = ["DUCKDB", "NAN"]
-
-NAN = "'nan'::DOUBLE"
-"""Not a number, which the engine holds for larger than every other."""
+__all__ = ["DUCKDB"]
 
 _TYPES = {
     Kind.INTEGER: "BIGINT",
@@ -68,7 +66,7 @@ class _DuckDB(Dialect):
         if source is Kind.TEXT and kind in (Kind.DATE, Kind.TIMESTAMP):
             return self.within_years(self.read_text(sql, kind), kind)
         cast = f"TRY_CAST({sql} AS {self.sql_type(kind)})"
-        return f"nullif({cast}, {NAN})" if kind.binary else cast
+        return not_equal(cast, NAN) if kind.binary else cast
 
     def read_text(self, sql: str, kind: Kind) -> str:
         """Return what a text says, NULL where it says nothing of a kind (see `OPEN_ZONE`)."""
@@ -87,8 +85,15 @@ class _DuckDB(Dialect):
             case _:
                 return f"CAST({sql} AS {self.sql_type(kind)})"
 
-    def finite(self, sql: str) -> str:
-        return f"nullif(nullif(nullif({sql}, {NAN}), 'inf'::DOUBLE), '-inf'::DOUBLE)"
+    def within(self, sql: str, low: str, high: str) -> str:
+        """The bounds are tested and applied: a far value must not be there at all.
+
+        Where the engine takes a function for one that cannot fail, it computes with all values of a column's
+        dictionary, also with those of rows that a filter or a CASE set aside. To write a far timestamp as
+        text is such a function, and fails.
+        """
+        between = f"CASE WHEN {{0}} BETWEEN {low} AND {high} THEN least(greatest({{0}}, {low}), {high}) END"
+        return bound(sql, between.format)
 
     def nearest_point(self, value: str, grid: Grid, begins: Sequence[float]) -> str:
         """Correct a quotient by a comparison; NaN, in the engine's order, is above everything."""
@@ -98,6 +103,9 @@ class _DuckDB(Dialect):
         guess = f"CAST(floor({self.clamped(quotient, low, high)}) AS BIGINT)"
         first, following = (f"list_extract([{points}], {guess} - {grid.low} + {place})" for place in (1, 2))
         return f"({guess} - CAST({value} < {first} AS BIGINT) + CAST({value} >= {following} AS BIGINT))"
+
+    def bound(self, value: str, form: Callable[[str], str]) -> str:
+        return bound(value, form)
 
     def plain_text(self, sql: str) -> str:
         return f'CAST({sql} AS VARCHAR) COLLATE "binary"'

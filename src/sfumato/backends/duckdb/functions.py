@@ -7,7 +7,8 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import partial
 
-from sfumato.backends.dialect import LONGEST_TERM, Arguments, Renderer, Writer
+from sfumato.backends.dialect import Arguments, Renderer, Writer
+from sfumato.backends.duckdb.totality import bound, finite, not_equal
 from sfumato.backends.functions import (
     COMMON,
     LONGEST,
@@ -16,6 +17,8 @@ from sfumato.backends.functions import (
     digits_of,
     form,
     operand_kinds,
+    texts_and_numbers,
+    times_zero,
     with_numbers,
 )
 from sfumato.catalog.kind import MOST_DIGITS, Kind
@@ -52,7 +55,7 @@ def _arithmetic(name: str, write: Writer, arguments: Arguments, kind: Kind) -> s
     """An operator, or a sign."""
     pattern = _CHAIN[name]
     if kind.binary:
-        return write.dialect.finite(_chained(name, write, arguments, kind))
+        return finite(_chained(name, write, arguments, kind))
     if any(argument.kind is None for argument in arguments):
         return write.dialect.null(kind)
     if kind is Kind.INTEGER:
@@ -63,35 +66,36 @@ def _arithmetic(name: str, write: Writer, arguments: Arguments, kind: Kind) -> s
     if len(arguments) == 1:
         return pattern.format(write(arguments[0]))
     digits, kinds = operand_kinds(name, arguments, kind)
-    # Operands are converted here: a conversion that the engine adds inside TRY, and that two calls
-    # share, is computed once, before and outside of both, and then it fails.
-    sql = pattern.format(*(write(one, own) for one, own in zip(arguments, kinds, strict=True)))
-    sql = sql if digits <= MOST_DIGITS else f"TRY({sql})"
-    huge = name == "*" and any(argument.kind is Kind.HUGEINT for argument in arguments)
-    return _or_zero(sql, write, arguments, kind) if huge else sql
 
+    def computed(*operands: str) -> str:
+        """The conversions are written: one that the engine adds inside TRY, and that two calls share, is
+        computed once, before and outside of both, and then it fails.
+        """
+        each = zip(operands, arguments, kinds, strict=True)
+        sql = pattern.format(*(write.dialect.converted(sql, one.kind, own) for sql, one, own in each))
+        return sql if digits <= MOST_DIGITS else f"TRY({sql})"
 
-def _or_zero(product: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
-    """Return a product with a whole number of 39 digits: that is no decimal, but times zero it is zero."""
-    whole, other = sorted(arguments, key=lambda argument: argument.kind is not Kind.HUGEINT)
-    if len(product) > LONGEST_TERM:  # its operands stand in it twice: nested ones would double and double
-        raise Unsupported("a product of such long expressions")
-    zero = f"{write(other)} = 0 AND {write(whole)} IS NOT NULL"
-    return f"CASE WHEN {zero} THEN CAST(0 AS {write.dialect.sql_type(kind)}) ELSE {product} END"
+    first, second = map(write, arguments)
+    if name == "*" and Kind.HUGEINT in (argument.kind for argument in arguments):
+        form = times_zero(write, arguments, kind)
+        return bound(first, lambda x: bound(second, lambda y: form.format(x, y, computed(x, y))))
+    return computed(first, second)
 
 
 def _divided(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
     """A quotient or a remainder: of whole numbers computed in 128 bits."""
     left, right = (write(one, Kind.HUGEINT if kind.whole else kind) for one in arguments)
-    sql = f"({left} {name} nullif({right}, 0))"
+    if kind.binary:
+        return finite(f"({left} {name} {right})")  # by zero: infinite, or NaN
+    sql = f"({left} {name} {not_equal(right, '0')})"
     if kind.whole:
         return f"TRY_CAST({sql} AS BIGINT)" if kind is Kind.INTEGER else f"TRY({sql})"
-    return write.dialect.finite(sql) if kind.binary else sql
+    return sql
 
 
 def _whole(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
     sql = f"{name}({write(arguments[0], kind if kind.binary else None)})"
-    return write.dialect.finite(sql) if kind.binary else sql
+    return finite(sql) if kind.binary else sql
 
 
 def _cut(write: Writer, arguments: Arguments, kind: Kind) -> str:
@@ -102,7 +106,7 @@ def _cut(write: Writer, arguments: Arguments, kind: Kind) -> str:
     if kind.whole and digits >= 0:
         return value
     sql = f"trunc({value}, {digits})" if digits else f"trunc({value})"
-    return write.dialect.finite(sql) if kind.binary else sql
+    return finite(sql) if kind.binary else sql
 
 
 def _round(write: Writer, arguments: Arguments, kind: Kind) -> str:
@@ -114,7 +118,7 @@ def _round(write: Writer, arguments: Arguments, kind: Kind) -> str:
     if kind is Kind.HUGEINT:
         return f"TRY(round({write(operand, kind)}, {digits}))"
     if kind.binary:
-        return write.dialect.finite(f"round({write(operand, kind)}, {digits})")
+        return finite(f"round({write(operand, kind)}, {digits})")
     own = as_decimal(operand.kind or kind)
     if -digits > own.digits - own.scale:  # nothing is left of any number; the engine makes 0 of NULL too
         unit = write.dialect.constant(Decimal((0, (1,), -own.scale)))
@@ -125,10 +129,15 @@ def _round(write: Writer, arguments: Arguments, kind: Kind) -> str:
 
 def _real(name: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
     """A function of binary numbers; where it has no value the engine's is NaN or infinite."""
-    return write.dialect.finite(called(name, Kind.REAL, write, arguments, kind))
+    return finite(called(name, Kind.REAL, write, arguments, kind))
 
 
 # -- values of any kind, texts and times ----------------------------------------------------
+
+
+def _split(write: Writer, arguments: Arguments, kind: Kind) -> str:
+    text, *rest = texts_and_numbers(write, arguments)
+    return bound(text, lambda x: f"split_part({x}, {', '.join(rest)})")
 
 
 def _replace_matches(write: Writer, arguments: Arguments, kind: Kind) -> str:
@@ -202,7 +211,8 @@ FUNCTIONS: dict[str, Renderer] = {
     **{name: partial(called, name, Kind.TEXT) for name in _TEXTS},
     **{name: partial(form, f"({{}} {name.upper()} {{}})", Kind.TEXT) for name in ("like", "ilike")},
     "regexp_replace": _replace_matches,
-    **{name: partial(with_numbers, name) for name in ("split_part", "regexp_extract", "lpad", "rpad")},
+    **{name: partial(with_numbers, name) for name in ("regexp_extract", "lpad", "rpad")},
+    "split_part": _split,
     **{name: partial(_positions, name) for name in ("substr", "left", "right")},
     **{
         name: partial(form, f"CAST({part}(CAST({{}} AS TIMESTAMP)) AS BIGINT)", None)

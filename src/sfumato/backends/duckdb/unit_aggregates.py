@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from sfumato.aggregates.registry import Function
 from sfumato.backends.dialect import Writer
+from sfumato.backends.duckdb.totality import finite
 from sfumato.catalog.kind import MOST_DIGITS, Kind
 from sfumato.errors import Unsupported
 from sfumato.plan.tree import Aggregate
@@ -38,7 +39,7 @@ def unit_aggregate(aggregate: Aggregate, write: Writer) -> str:
             return _exact_sum(write, write(arguments[0]), arguments[0].kind, where)
         case Function.SUM:
             value = write(arguments[0], Kind.REAL)
-            return write.dialect.finite(f"sum({value} ORDER BY {value}){where}")
+            return finite(f"sum({value} ORDER BY {value}){where}")
         case Function.SUM_DISTINCT if arguments[0].kind is Kind.INTEGER:
             return f"TRY_CAST(sum(DISTINCT {write(arguments[0])}){where} AS BIGINT)"
         case Function.AVG if arguments[0].kind is not None and arguments[0].kind.exact:
@@ -48,14 +49,14 @@ def unit_aggregate(aggregate: Aggregate, write: Writer) -> str:
         case Function.AVG:
             value = write(arguments[0], Kind.REAL)
             total = f"sum({value} ORDER BY {value}){where}"
-            return write.dialect.finite(f"{total} / nullif(count({value}){where}, 0)")
+            return finite(f"{total} / nullif(count({value}){where}, 0)")
         case Function.QUANTILE if len(aggregate.quantiles) == 1 and not aggregate.several:
             value = write(arguments[0], Kind.REAL)
-            return write.dialect.finite(f"quantile_cont({value}, {aggregate.quantiles[0]!r}){where}")
+            return finite(f"quantile_cont({value}, {aggregate.quantiles[0]!r}){where}")
         case _ if function.record.standard:
             values = [_cut(write(argument, Kind.REAL)) for argument in arguments]
             ordered = ", ".join(values)
-            return write.dialect.finite(f"{function.label}({ordered} ORDER BY {ordered}){where}")
+            return finite(f"{function.label}({ordered} ORDER BY {ordered}){where}")
     raise Unsupported(f"{function.label} of one unit's rows")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sfumato.backends.dialect import Dialect, Writer
 from sfumato.backends.postgres.functions import FUNCTIONS
@@ -125,8 +125,8 @@ class _Postgres(Dialect):
     def canonical(self, sql: str, kind: Kind) -> str:
         return f"({sql} + '0'::{self.sql_type(kind)})" if kind.binary else sql
 
-    def finite(self, sql: str) -> str:
-        return finite(sql)
+    def bound(self, value: str, form: Callable[[str], str]) -> str:
+        return bound((value,), form)
 
     def plain_text(self, sql: str) -> str:
         return f'CAST({sql} AS text) COLLATE "C"'

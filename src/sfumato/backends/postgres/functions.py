@@ -10,7 +10,15 @@ import datetime
 from functools import partial
 
 from sfumato.backends.dialect import Arguments, Renderer, Writer
-from sfumato.backends.functions import COMMON, TRUNCATIONS, digits_of, form, operand_kinds, with_numbers
+from sfumato.backends.functions import (
+    COMMON,
+    TRUNCATIONS,
+    digits_of,
+    form,
+    operand_kinds,
+    times_zero,
+    with_numbers,
+)
 from sfumato.backends.letters import letters, spaces
 from sfumato.backends.postgres.formats import DAYS, MONTHS, listed_name, strftime
 from sfumato.backends.postgres.regexps import REGEXPS
@@ -63,16 +71,16 @@ def _arithmetic(name: str, write: Writer, arguments: Arguments, kind: Kind) -> s
         first, second = (f"CAST({write(argument)} AS numeric)" for argument in arguments)
         return fitted(f"({first} {name} {second})", kind)
     _, kinds = operand_kinds(name, arguments, kind)
-    first, second = (write(one, own) for one, own in zip(arguments, kinds, strict=True))
-    if name != "*" or all(argument.kind is not Kind.HUGEINT for argument in arguments):
+
+    def computed(*operands: str) -> str:
+        each = zip(operands, arguments, kinds, strict=True)
+        first, second = (write.dialect.converted(sql, one.kind, own) for sql, one, own in each)
         return fitted(f"({first} {name} {second})", kind)
-    # A whole number of 39 digits is no decimal, but times zero it is zero.
-    whole, other = sorted(arguments, key=lambda argument: argument.kind is not Kind.HUGEINT)
-    zero = f"CASE WHEN {{2}} = 0 THEN CASE WHEN {{3}} IS NOT NULL THEN {write.dialect.constant(0, kind)} END"
-    return bound(
-        (first, second, write(other), write(whole)),
-        lambda *v: f"{zero.format(*v)} ELSE {fitted(f'({v[0]} {name} {v[1]})', kind)} END",
-    )
+
+    if name != "*" or all(argument.kind is not Kind.HUGEINT for argument in arguments):
+        return computed(*map(write, arguments))
+    form = times_zero(write, arguments, kind)
+    return bound([*map(write, arguments)], lambda x, y: form.format(x, y, computed(x, y)))
 
 
 def _signed(pattern: str, write: Writer, arguments: Arguments, kind: Kind) -> str:

@@ -25,12 +25,12 @@ Traps, as met in Spark 4.3:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sfumato.backends.dialect import Dialect, Writer
 from sfumato.backends.spark.functions import FUNCTIONS
 from sfumato.backends.spark.readings import read_text
-from sfumato.backends.spark.totality import bound, double, exact, finite, huge_double, rounded, rounded_whole
+from sfumato.backends.spark.totality import bound, double, exact, huge_double, rounded, rounded_whole
 from sfumato.backends.spark.unit_aggregates import unit_aggregate
 from sfumato.catalog.kind import MOST_DIGITS, Kind, Value
 from sfumato.core.grid import Grid
@@ -47,11 +47,13 @@ SETTINGS = {
     "spark.sql.groupByOrdinal": "true",
     "spark.sql.orderByOrdinal": "true",
     "spark.sql.variable.substitute": "false",
+    "spark.sql.analyzer.maxIterations": "10000",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
 }
 """What must be set while a statement of this dialect is analysed and run.
 
+Values that are bound in each other are analysed one after the other, and a hundred are too many otherwise.
 The last two: a date before 1582 in a file of an old Spark raises where it is read, otherwise.
 """
 
@@ -164,8 +166,8 @@ class _Spark(Dialect):
     def canonical(self, sql: str, kind: Kind) -> str:
         return f"({sql} + '0.0'::{self.sql_type(kind)})" if kind.binary else sql
 
-    def finite(self, sql: str) -> str:
-        return finite(sql)
+    def bound(self, value: str, form: Callable[[str], str]) -> str:
+        return bound((value,), form)
 
     def plain_text(self, sql: str) -> str:
         return f"CAST({sql} AS STRING) COLLATE UTF8_BINARY"
