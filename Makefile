@@ -1,5 +1,5 @@
 # make demo   see what it does            make check   ruff and mypy
-# make quick  tests of pure logic, 90 s   make bench   race the rivals, write bench/results.json
+# make quick  tests of pure logic, 75 s   make bench   race the rivals, write bench/results.json
 # make test   all a change can break      make soak    hundreds of kills, millions of draws
 # make docs   the site, in build/site     make matrix  the wheel under each Python that is there
 #
@@ -8,8 +8,8 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?= -n auto --dist worksteal
-# Which tests `make test` runs, by their marks. All of them in one run: make TESTS='soak or not soak' test
-TESTS ?= not soak
+# Which tests `make test` runs, by their marks. All of them in one run: make TESTS='not night' test
+TESTS ?= not soak and not night
 
 # The tests start hundreds of processes; each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -34,7 +34,7 @@ demo: $(DEMO)/installed
 QUICK := tests/core tests/catalog tests/plan tests/analysis tests/release tests/test_layers.py tests/test_exports.py
 
 quick: $(VENV)/installed
-	$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m "not long and not soak" $(QUICK)
+	$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m "not long and not soak and not night" $(QUICK)
 
 test: $(VENV)/installed browser postgres java
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m "$(TESTS)"
@@ -51,7 +51,7 @@ java: $(VENV)/installed
 	@$(VENV)/bin/python -m tests.conformance.spark_session
 
 soak:
-	@$(MAKE) TESTS=soak test
+	@$(MAKE) TESTS='soak or night' test
 
 check: $(VENV)/installed
 	$(VENV)/bin/python -m ruff check
@@ -76,7 +76,7 @@ pictures: $(VENV)/installed
 
 # Python 3.11 to 3.13, as many of them as are found: by name, or among those of pyenv.
 matrix: $(VENV)/installed
-	$(VENV)/bin/python -m pytest -m "soak or not soak" -rs tests/test_install.py
+	$(VENV)/bin/python -m pytest -rs tests/test_install.py
 
 CHECK_PYTHON := @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sfumato needs Python 3.11 or newer; choose one: make PYTHON=python3.12 ...")'
 

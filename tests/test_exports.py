@@ -90,6 +90,7 @@ def repeated_classes(texts: dict[str, str]) -> dict[str, list[str]]:
     return {name: paths for name, paths in found.items() if len(paths) > 1}
 
 
+@pytest.mark.long
 def test_a_public_class_name_stands_in_one_module() -> None:
     texts = {str(path.relative_to(SOURCE)): path.read_text() for path in sorted(SOURCE.rglob("*.py"))}
     assert repeated_classes(texts) == {}

@@ -144,9 +144,14 @@ def section(heading: str) -> str:
     return text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("version", SUPPORTED)
+@pytest.mark.parametrize(
+    "version",
+    [
+        pytest.param(SUPPORTED[0], marks=pytest.mark.soak),
+        *(pytest.param(one, marks=pytest.mark.night) for one in SUPPORTED[1:]),
+    ],
+)
 def test_a_fresh_machine_does_what_the_readme_says(version: str, wheel: Path, tmp_path: Path) -> None:
     """Install the wheel; first answer, first refusal; then the extra that draws, and the first plot."""
     done = run(interpreter(version), "-m", "venv", tmp_path / "venv")

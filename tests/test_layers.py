@@ -180,6 +180,7 @@ def test_imports_point_inward() -> None:
     assert len(found) > 500 and not {name: wrong for name, wrong in found.items() if wrong}
 
 
+@pytest.mark.long
 def test_every_third_party_import_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = [

@@ -32,6 +32,7 @@ from sfumato.session import Database
 from tests.conformance import spark_session
 from tests.conformance.copies import copied
 from tests.conformance.server import Server
+from tests.soaked import later
 
 __all__ = ["ENGINES", "DuckDB", "Engine", "PostgreSQL", "Rows", "Spark", "arrow", "fields_of", "lean"]
 
@@ -109,10 +110,17 @@ class PostgreSQL(Engine):
 def lean(cases: Iterable[Any], **every: int) -> list[Any]:
     """Return pairs of an engine and a case: of each engine every so many-th, and the rest for the soak.
 
-    Of an engine that is not named all cases are for the soak.
+    Of an engine that is not named all cases are for the soak. Spark takes seconds for what takes PostgreSQL
+    a few milliseconds, so CI asks it for a third of them.
     """
     return [
-        pytest.param(name, case, marks=() if name in every and place % every[name] == 0 else pytest.mark.soak)
+        pytest.param(
+            name,
+            case,
+            marks=()
+            if name in every and place % every[name] == 0
+            else later(place, 3 if name == "spark" else 1),
+        )
         for name in ENGINES
         for place, case in enumerate(cases)
     ]

@@ -28,6 +28,7 @@ def test_bernoulli_has_its_bias(p):
     assert_share(sum(bernoulli(p) for _ in range(20_000)), 20_000, float(p))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("x", [Fraction(1, 1000), 0.5, 1, Fraction(22, 7), 9])
 def test_bernoulli_exp_has_its_bias(x):
     """False alarm below 1e-9: four shares. Power: a bias off by 0.2% (of 1) in arrays, by 5% in scalars."""

@@ -273,6 +273,7 @@ class TestConsistent:
         for delta in (1e-2, 1e-5, 1e-9, 1e-20):
             assert composition.delta(composition.epsilon(delta)) == pytest.approx(delta, rel=1e-3)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("seed", range(12))
     def test_random_batches(self, seed: int) -> None:
         """Bounds are in order, cost falls with delta and grows with every added event."""
@@ -428,6 +429,7 @@ class TestEdges:
             assert Composition(parts).delta(3.0) == pytest.approx(1.0)
         assert Composition([(Approximate(loss=0, failure=1e-9), 9)]).epsilon_bounds(1e-6) == (0.0, 0.0)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("scale", [Fraction(1, 10**50), Fraction(1, 1000), 10**6, 10**50])
     @pytest.mark.parametrize("kind", [Gaussian, Laplace])
     def test_extreme_scales(self, kind: type[Event], scale: Fraction) -> None:
@@ -436,6 +438,7 @@ class TestEdges:
         assert 0 <= low <= high < math.inf
         assert high <= low * 1.001 + 1e-9 or high <= 20 * event.epsilon()
 
+    @pytest.mark.long
     def test_claims_without_a_loss_distribution_are_refused(self) -> None:
         with pytest.raises(Unsupported):
             Composition([(ZeroConcentrated(charge=0.1), 2)]).epsilon(1e-6)

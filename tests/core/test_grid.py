@@ -42,6 +42,7 @@ def nearest(value: float, grid: Grid) -> int:
     return max(grid.low, min(grid.high, steps))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("toward_zero", [False, True])
 @pytest.mark.parametrize("step", STEPS, ids=str)
 @pytest.mark.parametrize("reach", [10, 2**55], ids=["narrow", "wide"])

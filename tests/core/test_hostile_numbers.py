@@ -258,6 +258,7 @@ def test_what_is_written_is_read() -> None:
     assert written(0.5, "x") == Fraction(1, 2)
 
 
+@pytest.mark.long
 def test_a_batch_at_the_largest_count() -> None:
     """Counts that are allowed are priced, however loosely: never below the truth, never for ever."""
     with nothing_hangs():

@@ -142,6 +142,7 @@ def asks(text: str) -> list[int]:
     return found
 
 
+@pytest.mark.long
 def test_nothing_asks_which_law_it_has() -> None:
     assert asks('if kind == "laplace": pass') and asks('match kind:\n    case "gaussian": pass')
     for path in SOURCE.rglob("*.py"):

@@ -95,6 +95,7 @@ def test_sound_for_mechanisms_whose_delta_is_known(order):
             assert delta_of_renyi(order, renyi_of_pure(order, pure), epsilon) >= true
 
 
+@pytest.mark.long
 def test_the_search_over_orders_is_as_good_as_a_dense_grid():
     def curve(order):
         return renyi_of_pure(order, 0.3) * 5 + order * 0.01

@@ -118,6 +118,7 @@ def test_noisy_max_law_is_the_sum_over_all_noises():
         assert mechanism.pmf(i, utilities) == pytest.approx(weight[winner == i].sum(), rel=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("utilities", [[0, 1, 3, 3, 2], np.array([0.5, 0.25, 2.125, 1.0])], ids=str)
 def test_releases_have_the_law(kind, utilities):

@@ -36,6 +36,7 @@ def test_every_weight_covers_its_block(law, ratio, wide):
         assert weight << 128 >= stairs.multiple * high
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ratio", RATIOS)
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
 def test_the_tail_envelope_covers_the_tail(law, ratio):

@@ -71,9 +71,7 @@ def wrongs(replay: Replay, world: int, kinds: tuple[str, ...]) -> Iterator[str]:
             )
 
 
-@pytest.mark.parametrize(
-    "batch", [pytest.param(batch, marks=[pytest.mark.soak] if batch >= 1 else []) for batch in range(BATCHES)]
-)
+@pytest.mark.parametrize("batch", rest_soaked(range(BATCHES), BATCHES, of_soak=2))
 def test_one_person_more_stays_in_the_box(batch: int) -> None:
     found = []
     for place, asked in enumerate(questions(batch, EACH)):

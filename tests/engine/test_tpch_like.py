@@ -111,8 +111,7 @@ def label(row: Sequence[Any], places: list[int]) -> tuple[Any, ...]:
     return tuple(float(row[at]) if isinstance(row[at], Decimal) else row[at] for at in places)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", rest_soaked(QUESTIONS, len(QUESTIONS), of_soak=3))
 def test_intervals_cover_at_their_level(name: str, tmp_path: Path) -> None:
     """Every question: exact numbers, below all caps, are computed once, and noise is added often.
 

@@ -60,7 +60,7 @@ def places(content: bytes, region: str, draw: random.Random) -> list[int]:
     return [draw.randrange(8 * len(content)) for _ in range(FLIPS)]
 
 
-@pytest.mark.parametrize("seed", rest_soaked(range(20), 20))
+@pytest.mark.parametrize("seed", rest_soaked(range(20), 20, of_soak=3))
 @pytest.mark.parametrize(
     ("file", "region"), [("a", "header"), ("a", "tables"), ("a", "all"), ("a-wal", "all"), ("a-key", "all")]
 )

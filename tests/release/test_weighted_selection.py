@@ -75,6 +75,7 @@ def _neighbours() -> Iterator[tuple[_Units, _Units]]:
                 yield units, [*units, tuple(newcomer)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rule", "epsilon"), [("pure", 1.0), ("pure", 8.0), ("gaussian", 1.0), ("gaussian", 8.0)]
 )
