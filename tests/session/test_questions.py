@@ -134,6 +134,17 @@ def test_a_wanted_error_is_reached_by_about_the_least_epsilon(
         questions["fit"].within(1)
 
 
+@pytest.mark.parametrize("kind", ["sql", "workload", "marginals", "stream"])
+def test_names_that_are_no_texts_are_refused_and_any_error_can_be_wanted(
+    kind: str, questions: dict[str, Question[Any, Any]]
+) -> None:
+    for error in ({5: 1, "b": 1}, {None: 1}, {("a", 3): 1}):
+        with pytest.raises(InvalidArgument):
+            questions[kind].within(error, size=500)
+    found = questions[kind].within(1e300, size=500)
+    assert found.epsilon is not None and 0 < found.epsilon < 1
+
+
 def test_refusals_are_shown_and_name_the_kind() -> None:
     db = database()
     frame = db.table("people")

@@ -100,7 +100,7 @@ def cheapest(
         else dict.fromkeys(names, float(positive(error, "error")))
     )
     if unknown := limits.keys() - names:
-        raise InvalidArgument(f"no aggregate is called {', '.join(sorted(unknown))}", place="error")
+        raise InvalidArgument(f"no aggregate is called {', '.join(sorted(map(str, unknown)))}", place="error")
 
     @lru_cache
     def excess(epsilon: Fraction) -> float:

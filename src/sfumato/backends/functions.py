@@ -60,7 +60,8 @@ def _compared(pattern: str, write: Writer, arguments: Arguments, kind: Kind) -> 
 
 def _tested(pattern: str, write: Writer, arguments: Arguments, kind: Kind) -> str:
     """BETWEEN or IN: a value, and with what it is compared."""
-    value, *others = (write(one, common(arguments)) for one in arguments)
+    shared = common(arguments)
+    value, *others = (write(one, shared) for one in arguments)
     return write.dialect.bound(value, lambda x: pattern.format(x, *others, all=", ".join(others)))
 
 

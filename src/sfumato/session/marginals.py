@@ -37,6 +37,8 @@ Tables = Sequence[str] | Sequence[Sequence[str]]
 
 _UNSPENT = "nothing is spent until .release()"
 _CLOSER = 1.0005  # a search that misses goes on so much further
+_LARGEST_ERROR = 10**15  # of a count; whoever can live with more is given this
+_LEAST_EPSILON = 1e-4
 
 Weights = Literal["cells", "tables"] | Mapping[Any, Number]
 """How much variances matter: of all cells alike, of all tables alike, or of tables by their columns."""
@@ -160,7 +162,7 @@ class MarginalsQuestion(Question[PricedMarginals, Marginals]):
         wider = min((target / best[one]) ** 2 for one, target in targets.items())
         budget, needed = self.database.terms, whole.price(self.database.terms.rule, wider=wider)
         low, high = 0.0, float(most)
-        while high > low * (1 + 1e-4):  # a ten-thousandth more is not seen
+        while high > max(low * (1 + 1e-4), _LEAST_EPSILON):  # a ten-thousandth more is not seen
             middle = high / 2 if low == 0.0 else math.sqrt(low * high)
             low, high = (low, middle) if budget.allowance(middle) >= needed else (middle, high)
         return replace(aimed, epsilon=min(most, Fraction(high * (1 + 1e-5))))
@@ -200,7 +202,7 @@ class MarginalsQuestion(Question[PricedMarginals, Marginals]):
         if not given:
             raise InvalidArgument("a wanted error is of one table at least", place="error")
         largest = max(given.values())
-        return {one: float(given.get(one, largest)) for one in self._tables()}
+        return {one: float(min(given.get(one, largest), _LARGEST_ERROR)) for one in self._tables()}
 
     def _tables(self) -> list[Subset]:
         return [table for table, _ in self.workload.weights]
