@@ -7,7 +7,9 @@
 # Another interpreter: make PYTHON=python3.12 test
 
 PYTHON ?= python3
-PYTEST_ARGS ?= -n auto --dist worksteal
+# One more than there are cores: a test often waits for a process of its own.
+WORKERS := $(shell $(PYTHON) -c "import os; print(len(os.sched_getaffinity(0)) + 1)" 2>/dev/null || echo auto)
+PYTEST_ARGS ?= -n $(WORKERS) --dist worksteal
 # Which tests `make test` runs, by their marks. All of them in one run: make TESTS='not night' test
 TESTS ?= not soak and not night
 

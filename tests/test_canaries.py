@@ -264,6 +264,7 @@ def test_when_tables_cannot_be_opened(
     assert conclude(watch, tmp_path, capfd) == []
 
 
+@pytest.mark.soak
 def test_on_the_command_line(tmp_path: Path, watch: Watch, capfd: pytest.CaptureFixture[str]) -> None:
     make_world(tmp_path)
     (tmp_path / "bad.toml").write_text(PROJECT.replace("[0, 200000]", "[200000, 0]"))

@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 import sfumato as sf
 from sfumato.errors import InvalidArgument
+from tests.soaked import rest_soaked
 
 FINE = [b"bz", b"c", b"??", b"q", b"r", b"", None, "ä".encode(), b"A"]
 BROKEN = [b"\xff\xfe", b"b\xff", b"\xed\xa0\x80", b"x" * 30 + b"\xc3"]
@@ -77,7 +78,7 @@ def as_read(word: bytes | None) -> bytes | None:
     )
 
 
-@pytest.mark.parametrize("dictionary", [True, False])
+@pytest.mark.parametrize("dictionary", rest_soaked([False, True], 2))
 def test_they_count_as_question_marks_and_nobody_else_does(tmp_path: Path, dictionary: bool) -> None:
     """Wherever the broken texts stand, and whatever the file says of the rows beside them."""
     mixed = [one for pair in zip(FINE[:8], BROKEN * 2, strict=True) for one in pair]

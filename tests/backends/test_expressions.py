@@ -154,7 +154,7 @@ def signatures(name: str) -> list[Call]:
     return found
 
 
-@pytest.mark.parametrize("name", rest_soaked(sorted(FUNCTIONS), 2))
+@pytest.mark.parametrize("name", rest_soaked(sorted(FUNCTIONS), 4))
 def test_functions_are_total(name: str) -> None:
     calls = signatures(name)
     assert calls

@@ -375,6 +375,7 @@ def far_sources(folder: Path) -> dict[str, tuple[Any, Any]]:
     return found
 
 
+@pytest.mark.soak
 def test_far_moments_are_null_and_the_engine_lives_on(tmp_path: Path) -> None:
     """False alarm below 1e-9: of so large an epsilon no count has noise, but for a chance below e^-1000."""
     text = """

@@ -159,6 +159,7 @@ def test_where_there_is_no_room_it_is_said_and_what_was_paid_for_is_kept(
     assert hint in " ".join(error["hints"]) and error["place"] == "standard output"
 
 
+@pytest.mark.soak
 def test_letters_that_a_terminal_does_not_have(folder: Path) -> None:
     for words in (("budget",), ("ledger", "verify"), ("explain", COUNT, "-e", "0.1")):
         done = program(folder, *words, PYTHONIOENCODING="ascii")

@@ -70,7 +70,7 @@ def test_every_aggregate_of_every_kind(worlds: Worlds, part: int) -> None:
     check(found, worlds.engine)
 
 
-@pytest.mark.parametrize(("engine", "part"), lean(range(PARTS), postgresql=18, spark=36), indirect=["engine"])
+@pytest.mark.parametrize(("engine", "part"), lean(range(PARTS), postgresql=18), indirect=["engine"])
 def test_forms_that_are_written_by_hand(worlds: Worlds, part: int) -> None:
     check(
         compare(FORMS[part::PARTS], worlds.catalog, lambda place: worlds.both(part + 4 * place)),

@@ -231,6 +231,7 @@ def test_numbers_of_32_bits_are_rounded_before_they_are_computed_with(session: A
     assert not found.wrong and not found.refused
 
 
+@pytest.mark.soak
 def test_decimals_of_binary_numbers_have_one_value(session: Any) -> None:
     """All digits of a double count, and the ends are doubles: 1e38 is less than 10^38, and too large."""
     far = (
@@ -445,6 +446,7 @@ def _units(number: int) -> Iterator[tuple[Any, ...]]:
             )
 
 
+@pytest.mark.soak
 def test_aggregates_of_a_units_rows_have_one_value(session: Any) -> None:
     kinds = {"u": Kind.INTEGER, "a": Kind.REAL, **{name: kind for name, (kind, _) in EXACT.items()}}
     of_one = (Function.VAR_POP, Function.VAR_SAMP, Function.STDDEV_POP, Function.STDDEV_SAMP)

@@ -143,6 +143,7 @@ def test_no_spark_of_the_tests_reads_avro(spark: Spark, tmp_path: Path) -> None:
         spark.session.read.format("avro").load(str(tmp_path))
 
 
+@pytest.mark.soak
 def test_frames_and_tables_that_declare_other_types_than_files_are_refused(
     spark: Spark, tmp_path: Path
 ) -> None:
@@ -182,6 +183,7 @@ def test_values_that_cannot_be_read_are_found_when_a_frame_is_opened(spark: Spar
     assert _count(lenient.parquet(near), "COUNT(m)") == ROWS
 
 
+@pytest.mark.soak
 def test_no_condition_of_a_frame_on_a_binary_number_reaches_statistics(spark: Spark, tmp_path: Path) -> None:
     """Whether the row that has NaN is one of the frame's would depend on who else has a large number."""
     found = []
@@ -215,6 +217,7 @@ def _counted(spark: Spark, folder: Path) -> dict[str, list[int]]:
     return found
 
 
+@pytest.mark.soak
 def test_no_condition_of_a_question_on_a_binary_number_reaches_statistics(
     spark: Spark, tmp_path: Path
 ) -> None:
@@ -249,6 +252,7 @@ def test_a_decimal_with_more_digits_than_its_type_is_null(spark: Spark, tmp_path
     assert [(row[0], str(row[1])) for row in rows] == [(0, "1.50"), (1, "None")]
 
 
+@pytest.mark.soak
 def test_a_file_that_a_frame_reads_twice_is_refused(spark: Spark, tmp_path: Path) -> None:
     """Spark lists it once: by paths, a folder and its file, links, and partitions at one place."""
     _written({"id": NUMBERS, "x": NUMBERS}, tmp_path / "t" / "a.parquet")

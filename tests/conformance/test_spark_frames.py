@@ -193,6 +193,7 @@ def test_private_frames_have_the_same_rows_of_other_people(spark: Spark, clinic:
     assert _depending(session, BY_ROW) == set()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("planted", rest_soaked(["a join", "NOT EXISTS", "EXCEPT"], 3))
 def test_frames_that_mix_people_are_seen_where_the_list_is_too_long(
     spark: Spark, clinic: None, monkeypatch: pytest.MonkeyPatch, planted: str
@@ -216,6 +217,7 @@ def test_what_a_session_hides_in_plans_is_read(spark: Spark, clinic: None) -> No
             open_source({"t": frame})
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("many", ["two tables", "several rows of one"])
 def test_rows_that_are_units_are_not_copied(spark: Spark, clinic: None, many: str) -> None:
     """One person's row would be two."""
@@ -230,6 +232,7 @@ def test_rows_that_are_units_are_not_copied(spark: Spark, clinic: None, many: st
     assert connect(BY_ROW["nested"])
 
 
+@pytest.mark.soak
 def test_rows_of_an_rdd_are_those_that_a_program_holds(spark: Spark, clinic: None) -> None:
     """An RDD may read tables by a plan that nobody sees."""
     session = spark.session

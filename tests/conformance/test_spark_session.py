@@ -93,6 +93,7 @@ def test_questions_are_answered_with_joins_public_tables_and_paths_to_the_unit(
     assert session.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"  # the user's own is as it was
 
 
+@pytest.mark.soak
 def test_a_project_file_names_a_spark_by_a_variable(
     spark: Spark, clinic: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,6 +246,7 @@ def test_files_that_change_while_a_question_reads_are_noticed(
         db.backend.data_version()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("act", ["in place", "replaced", "linked"])
 def test_a_file_of_the_same_size_and_time_is_another_version_for_spark(
     spark: Spark, tmp_path: Path, act: str
@@ -330,6 +332,7 @@ def test_a_decimal_of_too_many_digits_fails_as_files_are_opened_not_after_a_char
             sf.connect(frame, unit="id", name="t", budget=BUDGET)
 
 
+@pytest.mark.soak
 @LEAN
 def test_neither_a_path_nor_reserved_words_of_the_session_change_an_answer(
     spark: Spark, clinic: Path, door: str
@@ -385,6 +388,7 @@ def test_what_fails_in_the_engine_after_the_charge_says_nothing(
     assert len(db.ledger.history()) == 2
 
 
+@pytest.mark.soak
 def test_a_table_behind_jdbc_is_public_alone(spark: Spark, clinic: Path, tmp_path: Path) -> None:
     """It may be a view there. Rows that are units are not joined with it: it may change."""
     url = f"jdbc:derby:memory:{tmp_path.name};create=true"

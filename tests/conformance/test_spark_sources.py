@@ -145,6 +145,7 @@ def test_every_specimen_and_every_drift_is_dealt(form: str, tmp_path: Path) -> N
     assert lost == {one.name for hand in _far_hands() for one in hand.specimens}
 
 
+@pytest.mark.soak
 def test_neighbours_cannot_be_told_apart_on_spark(spark: Spark, tmp_path: Path) -> None:
     """Values far off, in a row group of their own, and two files of which one has another type."""
     names = ("date32", "timestamp[us, tz=UTC]")

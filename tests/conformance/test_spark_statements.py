@@ -176,6 +176,7 @@ def test_groups_and_values_of_a_unit_are_chosen_by_their_priorities(
         assert found(few) != {**placed, "nobody": dict.fromkeys((*ADDED, "n", "d"), 0)}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("most", "together"), [(3, False), (4, True)], ids=["by unit", "together"])
 def test_rows_of_units_below_the_cap_are_added_up_together(
     spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, together: bool

@@ -72,6 +72,7 @@ def _noise(example: Example) -> float:
     ]
 
 
+@pytest.mark.soak
 def test_every_example_means_what_is_documented(shop: sf.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """False alarm below 1e-9: 48 shares of 1e-11, noise, and bounds found beyond all values, 1e-12 each."""
     monkeypatch.setattr(missing_limits, "_FALSE_ALARM", 1e-12)

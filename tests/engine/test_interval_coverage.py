@@ -193,7 +193,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", rest_soaked(CASES, 20, of_soak=3), ids=str)
+@pytest.mark.parametrize("case", rest_soaked(CASES, 30, of_soak=3), ids=str)
 def test_ratios_and_quantiles_cover(case: tuple[str, str, float], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two noises 101 blocks each, of three 25, of four 9 or 21."""
     text, rule, epsilon = case

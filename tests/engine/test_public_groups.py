@@ -277,6 +277,7 @@ def test_no_row_is_lost_and_no_group_depends_on_rows(seed: int) -> None:
     assert listed >= 10  # the generator asks for listed groups, mostly
 
 
+@pytest.mark.soak
 def test_planted_a_left_join_taken_for_an_inner_one_loses_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(left: Any, right: Any, condition: Any) -> Any:
         columns = {one.name: one for one in public_rows.outputs(right)}

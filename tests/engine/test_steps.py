@@ -51,7 +51,13 @@ def _uncounted(db: sf.Database, door: Door) -> int:
     return calls - _FIXED - CALLS * min(taken, db.steps)
 
 
-@pytest.mark.parametrize(("name", "door"), [pytest.param(*one, id=one[0]) for one in all_doors()])
+@pytest.mark.parametrize(
+    ("name", "door"),
+    [
+        pytest.param(*one, id=one[0], marks=pytest.mark.soak if place % 3 else ())
+        for place, one in enumerate(all_doors())
+    ],
+)
 def test_few_steps_are_few_calls_of_functions(few: sf.Database, name: str, door: Door) -> None:
     taken, calls, ended = _counted(few, door)
     assert ended != "SF410" or taken > _FEW
@@ -73,7 +79,7 @@ def test_steps_that_are_allowed_are_few_calls_of_functions(name: str, door: Door
     ("modules", "name"),
     [
         (("plan.sql",), "windows"),
-        (("analysis.value_grids",), "quantiles"),
+        pytest.param(("analysis.value_grids",), "quantiles", marks=pytest.mark.soak),
         (
             (
                 *("analysis.shared_measurements", "analysis.bounding", "analysis.forecast"),
@@ -81,7 +87,11 @@ def test_steps_that_are_allowed_are_few_calls_of_functions(name: str, door: Door
             ),
             "a workload",
         ),
-        (("workloads.residuals", "workloads.marginal_noise"), "tables within an error"),
+        pytest.param(
+            ("workloads.residuals", "workloads.marginal_noise"),
+            "tables within an error",
+            marks=pytest.mark.soak,
+        ),
     ],
     ids=["tokens", "cells", "questions", "tables"],
 )

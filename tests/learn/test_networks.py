@@ -538,6 +538,7 @@ small(checkpoints=3, steps=6).fit(opened(ledger=sys.argv[1]).table("people"), ke
 """
 
 
+@pytest.mark.soak
 @pytest.mark.long
 def test_a_killed_training_goes_on_from_its_checkpoint_without_a_second_charge(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
