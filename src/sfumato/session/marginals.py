@@ -37,7 +37,7 @@ Tables = Sequence[str] | Sequence[Sequence[str]]
 
 _UNSPENT = "nothing is spent until .release()"
 _CLOSER = 1.0005  # a search that misses goes on so much further
-_LARGEST_ERROR = 10**15  # of a count; whoever can live with more is given this
+_LARGEST_ERROR = 1e15  # of a count; whoever can live with more is given this
 _LEAST_EPSILON = 1e-4
 
 Weights = Literal["cells", "tables"] | Mapping[Any, Number]
@@ -202,7 +202,7 @@ class MarginalsQuestion(Question[PricedMarginals, Marginals]):
         if not given:
             raise InvalidArgument("a wanted error is of one table at least", place="error")
         largest = max(given.values())
-        return {one: float(min(given.get(one, largest), _LARGEST_ERROR)) for one in self._tables()}
+        return {one: min(float(given.get(one, largest)), _LARGEST_ERROR) for one in self._tables()}
 
     def _tables(self) -> list[Subset]:
         return [table for table, _ in self.workload.weights]
