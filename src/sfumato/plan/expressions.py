@@ -340,6 +340,9 @@ class Expressions:
 
     def _refuse(self, node: exp.Expr) -> NoReturn:
         refuse = self.question.refuse
+        if isinstance(node, exp.Select) and any(map(syntax.has_aggregate, node.expressions)):
+            hint = "ask for it by itself first; then write the number that was released in its place"
+            refuse("a number about everybody is private, too", "SF404", node, hint)
         if isinstance(node, (exp.Query, exp.In, exp.Exists, exp.All, exp.Any)):
             where = "in FROM, or as [NOT] EXISTS or [NOT] IN among the conditions of WHERE"
             hint = "conditions of WHERE are joined by AND; under OR one of them may be a subquery"

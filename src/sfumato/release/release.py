@@ -20,6 +20,7 @@ from sfumato.release.answers import (
     rows_flagged,
     says_nothing,
 )
+from sfumato.release.frames import frame_library
 from sfumato.release.plain_tables import widened
 from sfumato.release.published import Published
 from sfumato.release.sandbox import PlainTable, query
@@ -248,9 +249,9 @@ class Release(Published):
 
     def to_pandas(self, level: float | None = None) -> pandas.DataFrame:
         """Return a pandas frame; whole numbers stay whole beside missing ones."""
-        import pandas as pd
         import pyarrow as pa
 
+        pd = frame_library("pandas")
         plain = self.with_intervals(level)
         table = plain.arrow()
         kept = {pa.int64(): pd.Int64Dtype()} if any(c.null_count for c in table.itercolumns()) else {}
@@ -262,8 +263,7 @@ class Release(Published):
 
     def to_polars(self, level: float | None = None) -> polars.DataFrame:
         """Return a polars frame."""
-        import polars
-
+        polars = frame_library("polars")
         plain = self.with_intervals(level)
         table = plain.arrow()
         columns: list[polars.Series] = []
