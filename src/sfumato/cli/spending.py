@@ -98,7 +98,7 @@ def answer(
     about: tuple[str, ...] = (),
     **facts: Any,
 ) -> Any:
-    """Spend on a question as `released` does, write its answer where the options say, and return it; None with `--dry-run`."""
+    """Spend on a question as `released` does, and write its answer where the options say; return it."""
     from sfumato.release.formats import rendered
 
     found = released(question, options, price=price, about=about, **facts)
