@@ -19,7 +19,13 @@ def test_a_library_that_is_not_there_is_named_with_its_extra(
     frame = pd.DataFrame({"person": range(50), "sex": ["a", "b"] * 25})
     domains = {"sex": sf.one_of("a", "b")}
     db = sf.connect(
-        frame, name="t", unit="person", max_rows=1, max_groups=1, columns=domains, budget=sf.Budget(epsilon=9)
+        frame,
+        name="t",
+        unit="person",
+        max_rows=1,
+        max_groups=1,
+        columns=domains,
+        budget=sf.Budget(epsilon=9, delta=1e-6),
     )
     release = db.sql("SELECT COUNT(*) AS n FROM t", epsilon=1).release()
     tables = db.marginals(["sex"], ways=1, epsilon=1).release()

@@ -227,7 +227,7 @@ def test_the_values_of_a_csv_file_do_not_show_in_the_project(tmp_path: Path, las
     assert "amount" not in text and "integer" not in text and "text" not in text
     checked = sfumato(tmp_path, "check", "--format", "json")
     record = json.loads(checked.stdout)
-    assert record["tables"][0]["columns"] == 2 and "kinds of `v__`" in record["missing"][0]
+    assert record["tables"][0]["columns"] == 2 and "kinds of `v`" in record["missing"][0]
 
 
 def test_codes_with_leading_zeros_are_texts(tmp_path: Path) -> None:

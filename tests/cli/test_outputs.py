@@ -187,8 +187,8 @@ def test_letters_that_a_terminal_does_not_have(folder: Path) -> None:
 def test_the_ending_of_a_file_says_how_an_answer_is_written(
     folder: Path, words: tuple[str, ...], begins: bytes
 ) -> None:
-    shown = ("ledger", "show", "6")
-    for command in ((*ASK, "--key", "one"), shown):
+    [charge, *_] = json.loads(sfumato(folder, "ledger", "history", "--format", "json").stdout)
+    for command in (ASK, ("ledger", "show", str(charge["number"]))):
         done = sfumato(folder, *command, *words)
         assert done.returncode == 0, done.stderr
         assert (folder / words[1]).read_bytes().startswith(begins), command

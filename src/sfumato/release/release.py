@@ -263,15 +263,16 @@ class Release(Published):
 
     def to_polars(self, level: float | None = None) -> polars.DataFrame:
         """Return a polars frame."""
-        polars = frame_library("polars")
+        library = frame_library("polars")
         plain = self.with_intervals(level)
         table = plain.arrow()
-        columns: list[polars.Series] = []
+        columns: list[Any] = []
         for name, kind, values in zip(plain.columns, plain.types, plain.values, strict=True):
             whole = kind == "HUGEINT"  # Arrow has decimals for whole numbers beyond 64 bits
             given = values if whole else table.column(len(columns))
-            columns.append(polars.Series(name, given, dtype=polars.Int128 if whole else None))
-        return polars.DataFrame(columns)
+            columns.append(library.Series(name, given, dtype=library.Int128 if whole else None))
+        frame: polars.DataFrame = library.DataFrame(columns)
+        return frame
 
     def document(self, *, level: float = 0.95) -> Page:
         """Return the answer as a page: all rows with intervals of a level, and pictures of them."""
