@@ -62,8 +62,8 @@ ONLY_ENTROPY_MAY_IMPORT = {"cryptography", "os"}
 CORE_MAY_NOT_CALL = {"breakpoint", "eval", "exec", "input", "open", "print"}
 SEEDABLE = ("random", "numpy.random")
 # What only a caller who already has it makes us import: where a release becomes one of their objects.
-OPTIONAL = {"pandas", "polars", "sklearn"}
-OPTIONAL_IN = {"sfumato/learn/models.py", "sfumato/release/release.py"}
+OPTIONAL = {"sklearn"}
+OPTIONAL_IN = {"sfumato/learn/models.py"}
 OWNERS_TOOLS = {"anonymity", "attacks"}
 # One file of a survey's layer: the owner compares models of trust with the truth. A collector may not look.
 OWNERS_FILES = {"sfumato/local/people.py"}

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import altair
 
 __all__ = [
-    "Axis", "Band", "Bars", "Line", "Mark", "Picture", "Points", "Tiles", "chart", "date_text", "save", "svg",
+    "Axis", "Band", "Bars", "Line", "Mark", "Picture", "Points", "Tiles", "chart",
+    "check_drawing", "date_text", "save", "svg",
     "thinned",
 ]  # fmt: skip
 
@@ -273,19 +274,29 @@ def save(picture: Picture, path: str | Path) -> None:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(picture, f"{folder}/unique.svg")
     """
+    check_drawing(path)
     file = Path(path)
     match file.suffix.lower():
         case ".svg":
             file.write_text(svg(picture), encoding="utf-8")
         case ".png":
             file.write_bytes(_converter().vegalite_to_png(_specification(picture), scale=2))
-        case ".html":
+        case _:
             page = _converter().vegalite_to_html(_specification(picture), bundle=True)
             file.write_text(page, encoding="utf-8")
-        case _:
-            raise InvalidArgument(
-                "a picture is written as .svg, .png or .html", place="path", hints=("name it roc.svg",)
-            )
+
+
+def check_drawing(path: str | Path) -> None:
+    """Refuse a file that no picture can be drawn into, and to draw where what draws is not installed.
+
+    >>> check_drawing("unique.svg")
+    """
+    if Path(path).suffix.lower() not in (".svg", ".png", ".html"):
+        raise InvalidArgument(
+            "a picture is written as .svg, .png or .html", place="path", hints=("name it roc.svg",)
+        )
+    _altair()
+    _converter()
 
 
 def _labels(picture: Picture) -> list[str]:

@@ -35,7 +35,7 @@ _FUNCTIONS = {
 _ALWAYS = ("{}", "CAST({} AS TEXT)", "CASE WHEN {} = {} THEN 1 END")
 _FILTER = " WHERE CAST(ordinary AS TEXT) = 'true'"  # the extreme person's rows are not computed with
 _CAPS = {"max_rows": 3, "max_groups": 5}
-_SOME, _MANY = 10, 500
+_SOME, _MANY = 10, 260
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -226,7 +227,7 @@ def test_the_values_of_a_csv_file_do_not_show_in_the_project(tmp_path: Path, las
     assert "amount" not in text and "integer" not in text and "text" not in text
     checked = sfumato(tmp_path, "check", "--format", "json")
     record = json.loads(checked.stdout)
-    assert record["tables"][0]["columns"] == 2 and "kinds of `v__`" in record["missing"][0]
+    assert record["tables"][0]["columns"] == 2 and "kinds of `v`" in record["missing"][0]
 
 
 def test_codes_with_leading_zeros_are_texts(tmp_path: Path) -> None:
@@ -357,3 +358,24 @@ def test_a_csv_file_can_be_declared_in_a_narrow_terminal(tmp_path: Path) -> None
     assert people.declaration.columns["age"].domain == Between(0, 110)
     first = next(place for place, line in enumerate(lines) if line.startswith("Declare what you know"))
     assert lines[first + 1] == "sense. Never look at the data for it.", lines
+
+
+@pytest.mark.parametrize(
+    ("given", "called"),
+    [
+        ("visits-*.parquet", "visits"),
+        ("visits_2026_*.parquet", "visits_2026"),
+        ("visits/*.parquet", "visits"),
+        ("visits/part-[0-9].parquet", "part"),
+        ("first visits.parquet", "first_visits"),
+    ],
+)
+def test_a_table_of_many_files_is_called_by_what_they_share(tmp_path: Path, given: str, called: str) -> None:
+    make_tables(tmp_path)
+    for one in (given.replace("*", "1").replace("[0-9]", "1"), given.replace("*", "2").replace("[0-9]", "2")):
+        path = tmp_path / one
+        path.parent.mkdir(exist_ok=True)
+        shutil.copy(tmp_path / "visits.parquet", path)
+    made = sfumato(tmp_path, "init", given, "--unit", "person", "--yes")
+    assert made.returncode == 0, made.stderr
+    assert [table.name for table in read_project(tmp_path / "sfumato.toml").tables] == [called]

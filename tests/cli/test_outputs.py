@@ -171,3 +171,39 @@ def test_letters_that_a_terminal_does_not_have(folder: Path) -> None:
     assert program(folder, *ASK, "--analyst", "Zoë").returncode == 0
     told = program(folder, "budget", PYTHONIOENCODING="ascii")
     assert told.returncode == 0 and "Zo?, of epsilon 1" in told.stdout, told.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "begins"),
+    [
+        (("-o", "n.csv"), b"n,n_low,n_high\n"),
+        (("-o", "n.JSON"), b"{\n"),
+        (("-o", "n.parquet"), b"PAR1"),
+        (("-o", "n.md"), b"| n"),
+        (("-o", "n.txt", "--format", "csv"), b"n,"),
+        (("-o", "n.csv", "--format", "csv"), b"n,"),
+    ],
+)
+def test_the_ending_of_a_file_says_how_an_answer_is_written(
+    folder: Path, words: tuple[str, ...], begins: bytes
+) -> None:
+    [charge, *_] = json.loads(sfumato(folder, "ledger", "history", "--format", "json").stdout)
+    for command in (ASK, ("ledger", "show", str(charge["number"]))):
+        done = sfumato(folder, *command, *words)
+        assert done.returncode == 0, done.stderr
+        assert (folder / words[1]).read_bytes().startswith(begins), command
+
+
+@pytest.mark.parametrize(
+    "words", [("-o", "n.xlsx"), ("-o", "n.html"), ("-o", "n.tsv"), ("-o", "n.csv", "--format", "json")]
+)
+def test_an_ending_that_the_answer_would_not_be_is_refused_before_anything_is_spent(
+    folder: Path, words: tuple[str, ...]
+) -> None:
+    before = contents(folder)
+    for command in (ASK, ("ledger", "show", "6")):
+        refused = sfumato(folder, *command, *words, "--json-errors")
+        error = json.loads(refused.stderr)["error"]
+        assert (refused.returncode, error["place"]) == (2, "--output")
+        assert ".csv" in error["hints"][0]
+    assert contents(folder) == before

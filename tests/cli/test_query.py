@@ -242,3 +242,19 @@ def test_groups_are_selected_on_demand(folder: Path) -> None:
     declared = sfumato(folder, "explain", REGIONS, "--epsilon", "0.2")
     selected = sfumato(folder, "explain", REGIONS, "--epsilon", "0.2", "--selected")
     assert "2 declared" in declared.stdout and "selected privately" in selected.stdout
+
+
+def test_an_answer_is_drawn_into_a_file(tmp_path: Path) -> None:
+    make_project(tmp_path)
+    asked = ("query", "SELECT region, COUNT(*) AS n FROM people GROUP BY region", "-e", "0.5")
+    spent = (tmp_path / "people.ledger").read_bytes() if (tmp_path / "people.ledger").exists() else b""
+    for wrong in ("n.pdf", "nowhere/n.svg", "people.parquet"):
+        refused = sfumato(tmp_path, *asked, "--plot", wrong, "--json-errors")
+        assert refused.returncode == 2, refused.stderr
+    assert ((tmp_path / "people.ledger").read_bytes() if spent else b"") == spent
+    done = sfumato(tmp_path, *asked, "--plot", "n.svg", "-o", "n.csv")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "n.svg").read_text().startswith("<svg")
+    assert (tmp_path / "n.csv").read_text().startswith("region,n,")
+    dry = sfumato(tmp_path, *asked, "--plot", "other.svg", "--dry-run")
+    assert dry.returncode == 0 and not (tmp_path / "other.svg").exists()

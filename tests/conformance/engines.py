@@ -111,7 +111,7 @@ def lean(cases: Iterable[Any], **every: int) -> list[Any]:
     """Return pairs of an engine and a case: of each engine every so many-th, and the rest for the soak.
 
     Of an engine that is not named all cases are for the soak. Spark takes seconds for what takes PostgreSQL
-    a few milliseconds, so CI asks it for a third of them.
+    a few milliseconds, so CI asks it for a fifth of them.
     """
     return [
         pytest.param(
@@ -119,7 +119,7 @@ def lean(cases: Iterable[Any], **every: int) -> list[Any]:
             case,
             marks=()
             if name in every and place % every[name] == 0
-            else later(place, 3 if name == "spark" else 1),
+            else later(place, 5 if name == "spark" else 1),
         )
         for name in ENGINES
         for place, case in enumerate(cases)

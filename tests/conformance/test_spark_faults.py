@@ -31,7 +31,7 @@ def _right(answer: list[list[int]]) -> bool:
 
 
 @pytest.mark.parametrize(
-    "kills", [pytest.param(10, marks=pytest.mark.soak), pytest.param(50, marks=pytest.mark.night)]
+    "kills", [pytest.param(6, marks=pytest.mark.soak), pytest.param(50, marks=pytest.mark.night)]
 )
 def test_an_executor_that_is_killed_changes_no_answer_and_no_charge(kills: int) -> None:
     """Tasks are run again elsewhere: the same exact integers, one charge. Or the question fails, charged."""

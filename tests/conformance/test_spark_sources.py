@@ -33,6 +33,7 @@ from tests.backends.specimens import (
 )
 from tests.backends.test_generated_sources import functions, outcome
 from tests.conformance.spark_session import Spark
+from tests.soaked import later
 
 FORMS = ("parquet", "parquets", "arrow")
 _UNREADABLE = ("timestamp[s", "timestamp[ms")
@@ -158,8 +159,9 @@ def test_neighbours_cannot_be_told_apart_on_spark(spark: Spark, tmp_path: Path) 
     assert "differ: file 2" in refused
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=later(place, 3)) for place, form in enumerate(FORMS)]
+)
 def test_neighbours_of_every_type_cannot_be_told_apart_on_spark(
     spark: Spark, form: str, tmp_path: Path
 ) -> None:

@@ -157,7 +157,7 @@ def simulated(seed: int) -> list[Files | None]:
 CASES = [(seed, told) for seed in range(24) for told in ("by person", "by row", "by row, one hash")]
 
 
-@pytest.mark.parametrize("case", rest_soaked(CASES, every=25), ids=str)
+@pytest.mark.parametrize("case", rest_soaked(CASES, every=25, of_soak=3), ids=str)
 def test_the_same_counts_as_if_all_files_were_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: tuple[int, str]
 ) -> None:

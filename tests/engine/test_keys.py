@@ -12,10 +12,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow
 import pytest
 from scipy import stats
 
+import sfumato as sf
 from sfumato.analysis import Bounding, Cost, bound, price
 from sfumato.analysis.keys import appearance, divided_appearance, divided_cut, smallest_cut
 from sfumato.analysis.selection import grid_of
@@ -397,3 +399,33 @@ def test_frequent_keys_are_shown_and_rare_ones_are_not() -> None:
     exact = DuckDBBackend(open_tables({"visits": table}), catalog).run(bounding.query)
     (noisy,) = add_noise(exact, bounding, cost)
     assert noisy.keys == (("often",),)
+
+
+@pytest.mark.parametrize("order", [("region", "ward"), ("ward", "region")])
+def test_a_list_holds_beside_a_key_that_nobody_listed(order: tuple[str, str]) -> None:
+    """Noise has a scale below 0.1 and no group is near the threshold: false alarms below 1e-9."""
+    regions = ["north", "south", "moon", None]
+    frame = pd.DataFrame(
+        {
+            "person": range(4000),
+            "region": [regions[one % 4] for one in range(4000)],
+            "ward": [one // 4 % 2 for one in range(4000)],
+        }
+    )
+    db = sf.connect(
+        frame,
+        name="people",
+        unit="person",
+        max_rows=1,
+        max_groups=1,
+        columns={"region": sf.one_of("north", "south")},
+        budget=sf.Budget(epsilon=1000, delta=1e-6),
+    )
+    asked = f"SELECT {', '.join(order)}, COUNT(*) AS n FROM people GROUP BY {', '.join(order)}"
+    found = db.sql(asked, epsilon=100).release().to_pandas()
+    assert sorted(zip(found["region"], found["ward"], strict=True)) == [
+        (region, ward) for region in ("north", "south") for ward in (0, 1)
+    ]
+    assert all(abs(n - 500) < 5 for n in found["n"])
+    chosen = db.sql(asked, epsilon=100, keys="selected").release().to_pandas()
+    assert "moon" in set(chosen["region"])

@@ -43,8 +43,9 @@ def test_a_grant_is_a_limit_of_its_own(folder):
         ledger.grant("person", "alice", PrivacyBudget(epsilon=F(2, 100)))
         for _ in range(2):
             answer(ledger, analyst="alice")
-        with pytest.raises(BudgetExceeded, match="alice"):
+        with pytest.raises(BudgetExceeded, match="alice") as exceeded:
             answer(ledger, analyst="alice")
+        assert any(hint.startswith("the whole grant covers 2 ") for hint in exceeded.value.hints)
         with pytest.raises(LedgerError) as refusal:
             answer(ledger, analyst="bob")
         assert refusal.value.code == "SF609"

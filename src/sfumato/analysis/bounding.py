@@ -8,6 +8,7 @@ row itself is the unit, and after one unit's rows have been aggregated to one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NoReturn, get_args
@@ -20,6 +21,7 @@ from sfumato.analysis.group_choice import chosen_answers
 from sfumato.analysis.join_fanout import MOST_UNIT_JOINS, unit_joins
 from sfumato.analysis.measures import Measures
 from sfumato.analysis.public_keys import PublicTables, listed_groups
+from sfumato.analysis.ranges import Known, known_of
 from sfumato.analysis.remainder_group import check_others, declared_others
 from sfumato.analysis.selection import MOST_WEIGHTS, deciding_measure
 from sfumato.analysis.shapes import Cap, declared_cap, is_private, may_copy_rows, one_row_per_unit, scans
@@ -27,15 +29,17 @@ from sfumato.catalog.catalog import Catalog
 from sfumato.catalog.kind import Kind
 from sfumato.catalog.table import Table
 from sfumato.core.steps import spend
+from sfumato.plan.conditions import kept, one_of
 from sfumato.plan.hints import refuse
 from sfumato.plan.limits import size
 from sfumato.plan.options import DEFAULT_OPTIONS, Options
-from sfumato.plan.tree import Query, Span
+from sfumato.plan.tree import Query, Relation, Span
 
 __all__ = ["bound"]
 
 _STEPS_PER_NODE = 3
 _STEPS_PER_AGGREGATE = 30
+_MOST_LISTED = 10_000  # values of a key in one condition
 _MOST_CELLS = 2**27  # of all declared groups together: a table of a gigabyte, whatever the data
 
 
@@ -115,7 +119,7 @@ class _Bounder:
         if options.min_units is not None and (declared is not None or () in sets):
             measures.units(None)  # decides which groups, or whether the total, are shown
         bounded = BoundedQuery(
-            source=query.source,
+            source=query.source if declared is not None else self._of_listed_values(columns),
             row_unit=row_unit,
             keys=query.keys,
             grouping_sets=sets,
@@ -164,6 +168,25 @@ class _Bounder:
         if not options.consistent:
             return bounding
         return consistent_bounding(bounding, query, self.catalog, self.tables, options)
+
+    def _of_listed_values(self, columns: Mapping[str, Known]) -> Relation:
+        """Return the rows whose keys have values of the owner's lists, beside keys that nobody listed.
+
+        A row-wise condition: it reads a row's own values, so that what one unit moves is as before.
+        """
+        lists = [(key, known_of(key, columns)) for _, key in self.query.keys]
+        conditions = []
+        for key, known in lists:
+            if not known.declared or not known.values or self.options.keys == "selected":
+                continue
+            if len(known.values) > _MOST_LISTED:
+                self._refuse(
+                    f"a list of more than {_MOST_LISTED:,} values beside a key that nobody listed",
+                    "declare the values of the other keys, too",
+                    at=key.span,
+                )
+            conditions.append(one_of([key], [(value,) for value in known.values]))
+        return self.query.source if self.options.others else kept(self.query.source, conditions)
 
     # -- units and caps ---------------------------------------------------------------------
 

@@ -142,7 +142,7 @@ def _drafted(wishes: Wishes) -> _Draft:
     places: dict[str, tuple[str, ...] | DatabaseTable] = {}
     for given in (*private, *(wishes.public or ())):
         origin = None if address is None else DatabaseTable(table=given, address=address)
-        called = Path(given).name.split(".")[0] if origin is None else origin.parts[-1]
+        called = _called(Path(given)) if origin is None else origin.parts[-1]
         name = re.sub(r"\W", "_", called, flags=re.ASCII) or "data"
         name = name if not name[0].isdigit() else f"_{name}"
         if name in places:
@@ -281,6 +281,12 @@ def _units(wishes: Wishes, draft: _Draft) -> dict[str, Unit]:
                 hints=(nearest(first, known) or f"its columns are {', '.join(known)}",),
             )
     return units
+
+
+def _called(path: Path) -> str:
+    """Return what files are called: `visits` of visits-*.parquet, and of visits/*.parquet."""
+    named = re.sub(r"[\W_]*[*?\[].*", "", path.name.split(".")[0])
+    return named or path.parent.name
 
 
 def _table(name: str, wishes: Wishes, draft: _Draft, unit: Unit | None) -> ProjectTable:

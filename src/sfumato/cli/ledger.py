@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from sfumato.cli.options import (
-    Format,
     FormatOption,
     LedgerOptions,
     OutputOption,
@@ -22,6 +21,7 @@ from sfumato.cli.options import (
     ProjectOption,
     command,
     group_of,
+    style_of,
 )
 from sfumato.cli.outputs import can_write, kept, write, writing
 from sfumato.cli.screen import say, screen, working
@@ -173,17 +173,18 @@ def _show(
     *,
     number: Annotated[int, Argument(help="The number of the charge that paid for it.")],
     step: Annotated[int | None, Option("--step", help="Of a charge for several looks: which one.")] = None,
-    style: FormatOption = Format.table,
+    given: FormatOption = None,
     output: OutputOption = None,
     options: LedgerOptions,
 ) -> None:
     """Show an old answer again, free."""
     from sfumato.cli.project import open_ledger
 
-    can_write(output, kept(_project(options.project), options.ledger), style=style.value)
+    style = style_of(given, output).value
+    can_write(output, kept(_project(options.project), options.ledger), style=style)
     with open_ledger(options) as ledger:
         release = _released(ledger, number, step)
-    write(_rendered(release, style.value, 0.95), output)
+    write(_rendered(release, style, 0.95), output)
 
 
 def _rendered(release: Published, style: str, level: float) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -13,6 +14,7 @@ import typer
 from typer import Argument, Option
 
 from sfumato.cli.question_flags import FLAGS, flag, options_of, parameter_of
+from sfumato.errors import InvalidArgument
 from sfumato.plan.options import QuestionOptions
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "command",
     "group_of",
     "names_of",
+    "style_of",
 ]
 
 
@@ -50,6 +53,35 @@ class Format(str, Enum):  # noqa: UP042 - typer shows the values of a str enum
     json = "json"
     parquet = "parquet"
     markdown = "markdown"
+
+
+_ENDINGS = {
+    ".csv": Format.csv, ".json": Format.json, ".parquet": Format.parquet, ".md": Format.markdown,
+}  # fmt: skip
+_OTHERS = frozenset(
+    (".arrow", ".db", ".feather", ".htm", ".html", ".ods", ".pdf", ".png", ".svg", ".tsv", ".xls", ".xlsx")
+)
+
+
+def style_of(given: Format | None, output: str | None) -> Format:
+    """Return how an answer is written: as it was asked for, and as the ending of its file says.
+
+    >>> style_of(None, "answer.csv").value, style_of(None, None).value
+    ('csv', 'table')
+    """
+    ending = os.path.splitext(output or "")[1].lower()
+    meant = _ENDINGS.get(ending)
+    if ending in _OTHERS or (given is not None and meant is not None and given is not meant):
+        raise InvalidArgument(
+            f"an answer is no {ending} file" if given is None else f"a {ending} file is not {given.value}",
+            place="--output",
+            hints=(f"name a file that ends in {', '.join(_ENDINGS)} or .txt", *_spreadsheet(ending)),
+        )
+    return given or meant or Format.table
+
+
+def _spreadsheet(ending: str) -> tuple[str, ...]:
+    return ("spreadsheets open .csv files",) if ending in (".xls", ".xlsx", ".ods") else ()
 
 
 class Plain(str, Enum):  # noqa: UP042
@@ -68,7 +100,14 @@ AnalystOption = Annotated[
     str | None,
     Option("--analyst", "-a", envvar="SFUMATO_ANALYST", help="Who asks, where the project says who may."),
 ]
-FormatOption = Annotated[Format, Option("--format", "-f", help="How the answer is written.")]
+FormatOption = Annotated[
+    Format | None,
+    Option(
+        "--format",
+        "-f",
+        help="How the answer is written: by default as the ending of --output says, or as a table.",
+    ),
+]
 PlainOption = Annotated[Plain, Option("--format", "-f", help="How the report is written.")]
 OutputOption = Annotated[
     str | None, Option("--output", "-o", help="A file for the answer, instead of standard output.")
@@ -115,9 +154,14 @@ class AnswerOptions:
 
     key: _Key = None
     dry_run: _DryRun = False
-    style: FormatOption = Format.table
+    given: FormatOption = None
     output: OutputOption = None
     level: LevelOption = 0.95
+
+    @property
+    def style(self) -> Format:
+        """How the answer is written."""
+        return style_of(self.given, self.output)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

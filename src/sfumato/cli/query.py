@@ -6,10 +6,13 @@ import json
 import os
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
 
 from sfumato.cli.options import AnswerOptions, Asking, Plain, PlainOption
-from sfumato.cli.outputs import write
+from sfumato.cli.outputs import can_write, kept, write
+from sfumato.cli.screen import screen
 from sfumato.cli.spending import answer, opened
 from sfumato.errors import InvalidArgument
 
@@ -27,11 +30,14 @@ __all__ = [
 ]
 
 _LONGEST = 1_000_000  # letters of a question
+_Plot = Annotated[
+    str | None, Option("--plot", help="Draw the answer as well, into an .svg, .png or .html file.")
+]
 
 
-def query(asking: Asking, options: AnswerOptions) -> None:
+def query(asking: Asking, options: AnswerOptions, plot: _Plot = None) -> None:
     """Ask, and spend: charge the budget, compute, add noise, show the answer with its errors."""
-    _answer(asking, options, losses=False)
+    _answer(asking, options, losses=False, plot=plot)
 
 
 def losses(asking: Asking, options: AnswerOptions) -> None:
@@ -39,13 +45,24 @@ def losses(asking: Asking, options: AnswerOptions) -> None:
     _answer(asking, options, losses=True)
 
 
-def _answer(asking: Asking, options: AnswerOptions, *, losses: bool) -> None:
+def _answer(asking: Asking, options: AnswerOptions, *, losses: bool, plot: str | None = None) -> None:
     """Ask and release the question, or what it loses."""
     prices_only = options.dry_run and not asking.free  # a free answer is of the data as it is
-    question = _asked(asking, opened(asking.project, asking.analyst, options, free=prices_only)[1])
+    project, database = opened(asking.project, asking.analyst, options, free=prices_only)
+    if plot is not None:
+        from sfumato.plots import check_drawing
+
+        check_drawing(plot)
+        can_write(plot, kept(project), place="--plot")
+    question = _asked(asking, database)
     if losses:
         question = question.losses(epsilon=question.epsilon)
-    answer(question, options, price=partial(question.price, size=asking.size))
+    found = answer(question, options, price=partial(question.price, size=asking.size))
+    if plot is not None and found is not None:
+        from sfumato.plots import save
+
+        save(found.plot(level=options.level), plot)
+        screen(error=True).print(f"written: {plot}")
 
 
 def explain(asking: Asking, style: PlainOption = Plain.table) -> None:

@@ -97,7 +97,7 @@ class Shell:
 
     def release(self, question: SqlQuestion) -> None:
         """Spend, and show the answer."""
-        answer(question, AnswerOptions(style=Format(self.style)))
+        answer(question, AnswerOptions(given=Format(self.style)))
 
     # -- commands -------------------------------------------------------------------------------
 

@@ -97,14 +97,15 @@ def answer(
     price: Callable[[], Price] | None = None,
     about: tuple[str, ...] = (),
     **facts: Any,
-) -> None:
-    """Spend on a question as `released` does, and write its answer where the options say."""
+) -> Any:
+    """Spend on a question as `released` does, and write its answer where the options say; return it."""
     from sfumato.release.formats import rendered
 
     found = released(question, options, price=price, about=about, **facts)
     if found is None:
-        return
+        return None
     text = rendered(found, options.style.value, options.level) if render is None else render(found)
     write(text, options.output)
     if options.output is not None:
         screen(error=True).print(f"written: {options.output}")
+    return found

@@ -8,13 +8,13 @@ from typer import Argument, Option
 
 from sfumato.cli.options import (
     AnalystOption,
-    Format,
     FormatOption,
     LevelOption,
     OutputOption,
     ProjectOption,
     command,
     group_of,
+    style_of,
 )
 from sfumato.cli.outputs import can_write, kept, write
 from sfumato.cli.screen import screen, working
@@ -93,7 +93,7 @@ def _show(
     html: Annotated[
         str | None, Option("--html", help="Write a page with pictures, in one file that needs no other.")
     ] = None,
-    style: FormatOption = Format.table,
+    given: FormatOption = None,
     output: OutputOption = None,
     level: LevelOption = 0.95,
     analyst: AnalystOption = None,
@@ -108,7 +108,8 @@ def _show(
     confidence(level)
     if sum((period is not None, until is not None, html is not None, plot, series)) > 1:
         raise InvalidArgument("--period, --until, --all, --plot and --html: one of them", place="show")
-    can_write(output, kept(read_project(project)), style=style.value)
+    style = style_of(given, output).value
+    can_write(output, kept(read_project(project)), style=style)
     can_write(html, kept(read_project(project)), place="--html")
     published = _opened(name, project, analyst).show()
     if html is not None:
@@ -122,10 +123,10 @@ def _show(
         return
     if series:
         table = published.series(totals=not each, level=level)
-        write(rendered_series(table, style.value, level), output)
+        write(rendered_series(table, style, level), output)
         return
     release = published.total(until) if period is None else published.period(period)
-    write(rendered(release, style.value, level), output)
+    write(rendered(release, style, level), output)
 
 
 def _opened(name: str, project: str, analyst: str | None) -> Stream:

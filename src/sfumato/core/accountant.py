@@ -100,8 +100,13 @@ class PrivacyBudget:
         keys = delta_quantity(keys_delta, name="keys_delta")
         return self.rule.charge(event), math.ceil(keys * UNITS)
 
-    def shortage(self, units: int, keys_units: int, *, left: int, keys_left: int) -> BudgetExceeded | None:
-        """Return the refusal of a charge that does not fit in what is left, None if it fits."""
+    def shortage(
+        self, units: int, keys_units: int, *, left: int, keys_left: int, whole: str = "budget"
+    ) -> BudgetExceeded | None:
+        """Return the refusal of a charge that does not fit in what is left, None if it fits.
+
+        `whole` is what it does not fit in, in a word.
+        """
         if units > left:
             costs, covered, name = self._epsilon(units), self._epsilon(max(0, left)), self.rule.name
             return _exceeded(
@@ -110,7 +115,7 @@ class PrivacyBudget:
                 f"this costs epsilon {costs:.3g}, and what is left of epsilon {float(self.epsilon):g}"
                 f" covers {_floor(covered)}",
                 *((f"epsilon {_floor(covered)} fits, with more noise",) if covered >= 0.001 else ()),
-                f"the whole budget covers {self.limit // units:,} like this one, by the {name} rule",
+                f"the whole {whole} covers {self.limit // units:,} like this one, by the {name} rule",
             )
         if keys_units > keys_left:
             costs, covered = (float(Fraction(max(0, each), UNITS)) for each in (keys_units, keys_left))
@@ -119,7 +124,7 @@ class PrivacyBudget:
                 keys_left,
                 f"finding groups costs {costs:.3g} of the delta for keys, and {_floor(covered)} is left",
                 "declare the groups, or ask with a smaller delta",
-                f"the whole budget covers {self.keys_limit // keys_units:,} like this one",
+                f"the whole {whole} covers {self.keys_limit // keys_units:,} like this one",
             )
         return None
 

@@ -118,7 +118,7 @@ class Balance(_Spending):
             return refusal
         left = self.epoch_limit - after.epoch_spent + units
         keys_left = self.epoch_keys_limit - after.epoch_keys_spent + keys
-        refusal = self.renewal.budget.shortage(units, keys, left=left, keys_left=keys_left)
+        refusal = self.renewal.budget.shortage(units, keys, left=left, keys_left=keys_left, whole="allowance")
         return _about(f"the allowance of this {self.renewal.every}", refusal)
 
     def __str__(self) -> str:
@@ -149,7 +149,9 @@ class GrantBalance(_Spending):
     def shortage(self, charge: Charge) -> BudgetExceeded | None:
         """Return the refusal of a charge that does not fit, None if it fits."""
         left, keys_left = self.limit - self.spent_units, self.keys_limit - self.keys_spent_units
-        refusal = self.budget.shortage(charge.units, charge.keys_units, left=left, keys_left=keys_left)
+        refusal = self.budget.shortage(
+            charge.units, charge.keys_units, left=left, keys_left=keys_left, whole="grant"
+        )
         return _about(f"the grant of `{self.analyst}`", refusal)
 
     def __str__(self) -> str:

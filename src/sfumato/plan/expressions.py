@@ -340,6 +340,10 @@ class Expressions:
 
     def _refuse(self, node: exp.Expr) -> NoReturn:
         refuse = self.question.refuse
+        inner = node.unnest() if isinstance(node, exp.Subquery) else node
+        if isinstance(inner, exp.Select) and any(map(syntax.has_aggregate, inner.expressions)):
+            hint = "ask for it by itself first; then write the number that was released in its place"
+            refuse("a number about everybody is private, too", "SF404", node, hint)
         if isinstance(node, (exp.Query, exp.In, exp.Exists, exp.All, exp.Any)):
             where = "in FROM, or as [NOT] EXISTS or [NOT] IN among the conditions of WHERE"
             hint = "conditions of WHERE are joined by AND; under OR one of them may be a subquery"

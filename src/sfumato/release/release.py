@@ -20,6 +20,7 @@ from sfumato.release.answers import (
     rows_flagged,
     says_nothing,
 )
+from sfumato.release.frames import frame_library
 from sfumato.release.plain_tables import widened
 from sfumato.release.published import Published
 from sfumato.release.sandbox import PlainTable, query
@@ -248,9 +249,9 @@ class Release(Published):
 
     def to_pandas(self, level: float | None = None) -> pandas.DataFrame:
         """Return a pandas frame; whole numbers stay whole beside missing ones."""
-        import pandas as pd
         import pyarrow as pa
 
+        pd = frame_library("pandas")
         plain = self.with_intervals(level)
         table = plain.arrow()
         kept = {pa.int64(): pd.Int64Dtype()} if any(c.null_count for c in table.itercolumns()) else {}
@@ -262,16 +263,16 @@ class Release(Published):
 
     def to_polars(self, level: float | None = None) -> polars.DataFrame:
         """Return a polars frame."""
-        import polars
-
+        library = frame_library("polars")
         plain = self.with_intervals(level)
         table = plain.arrow()
-        columns: list[polars.Series] = []
+        columns: list[Any] = []
         for name, kind, values in zip(plain.columns, plain.types, plain.values, strict=True):
             whole = kind == "HUGEINT"  # Arrow has decimals for whole numbers beyond 64 bits
             given = values if whole else table.column(len(columns))
-            columns.append(polars.Series(name, given, dtype=polars.Int128 if whole else None))
-        return polars.DataFrame(columns)
+            columns.append(library.Series(name, given, dtype=library.Int128 if whole else None))
+        frame: polars.DataFrame = library.DataFrame(columns)
+        return frame
 
     def document(self, *, level: float = 0.95) -> Page:
         """Return the answer as a page: all rows with intervals of a level, and pictures of them."""

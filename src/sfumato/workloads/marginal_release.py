@@ -20,6 +20,7 @@ from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import InvalidArgument
 from sfumato.plan.hints import did_you_mean
 from sfumato.release import Published
+from sfumato.release.frames import frame_library
 from sfumato.release.sandbox import PlainTable
 from sfumato.workloads.marginal_columns import MarginalColumn
 from sfumato.workloads.marginal_noise import MarginalNoise
@@ -79,6 +80,7 @@ class MarginalTable:
 
     def to_pandas(self, level: float | None = None) -> Any:
         """Return a pandas frame, a row per cell."""
+        frame_library("pandas")
         return self.to_arrow(level).to_pandas()
 
     def _plain(self, level: float | None) -> PlainTable:
