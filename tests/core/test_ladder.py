@@ -53,9 +53,7 @@ def shifts(parts: Parts, size: int) -> F:
         totals[level] += np.array(part, dtype=object)
     ladder = GaussianLadder(top=TOP, unit=UNIT, variance=F(1))
     published = ladder.published(totals)
-    return sum(
-        (F(int(one) ** 2, 4**place) for place, row in enumerate(published) for one in row), F(0)
-    )
+    return sum((F(int(one) ** 2, 4**place) for place, row in enumerate(published) for one in row), F(0))
 
 
 @pytest.mark.parametrize("norm", [l1, l2])
@@ -68,7 +66,8 @@ def test_one_person_moves_all_levels_together_by_one(norm: Callable[[Sequence[in
 def test_one_person_moves_gaussian_levels_by_what_is_paid_for() -> None:
     paid = GaussianLadder(top=TOP, unit=UNIT, variance=F(1)).l2_squared
     reached = max(
-        shifts(divided(vector, l2(vector), top=TOP, unit=UNIT), len(vector)) / paid for vector in people(2, 200)
+        shifts(divided(vector, l2(vector), top=TOP, unit=UNIT), len(vector)) / paid
+        for vector in people(2, 200)
     )
     assert F(99, 100) < reached <= 1
 
@@ -126,7 +125,7 @@ def test_planted_divisions_are_caught(
 
 @pytest.mark.parametrize("variance", [F(1, 50), F(1, 2), F(3), F(1000)])
 def test_the_event_covers_every_level_alone(variance: F) -> None:
-    """A person may be in one level alone; so the whole costs no less than the levels that one is spread to."""
+    """A person may be in one level alone: the whole costs no less than the levels that it is spread to."""
     ladder = GaussianLadder(top=6, variance=variance)
     event = ladder.event()
     for level in range(7):

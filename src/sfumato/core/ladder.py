@@ -15,14 +15,14 @@ Theorem (Laplace): discrete Laplace noise of scale 2^j unit / epsilon on all ent
 epsilon-private. Proof: one person moves the entries of level j by n_j 2^j unit in sum, so the loss is at most
 the sum of n_j epsilon (the triangle inequality for each entry).
 
-Theorem (Gaussian): the part of level j is spread over that level and the `DEPTH` levels below it: 3/4^(i+1) of
-it to level j - i, and 4^-DEPTH to the last. Of the squares of its norms, each in units of its own level, the
-sum is n_j^2 (3 + 4^-DEPTH) / 4. Proof: the shares sum to 1; the squares are 9/16 4^-i and 4^-DEPTH, and
+Theorem (Gaussian): the part of level j is spread over that level and the `DEPTH` levels below it: 3/4^(i+1)
+of it to level j - i, and 4^-DEPTH to the last. Of the squares of its norms, each in units of its own level,
+the sum is n_j^2 (3 + 4^-DEPTH) / 4. Proof: the shares sum to 1; the squares are 9/16 4^-i and 4^-DEPTH, and
 9/16 (4/3) (1 - 4^-DEPTH) + 4^-DEPTH is that. Norms over all levels and entries obey the triangle inequality,
 and the n_j sum to at most 1, so for two levels the sum of squares is no larger than for one.
 With variances that grow by 4 from level to level, the whole costs what `DiscreteGaussianVector` says of the
-lowest level's variance: the rho of entries adds up, and is d^2 / (2 sigma^2) for a shift by d; the mu of an entry
-is at most |d| m(sigma), so the squares sum to at most m(sigma)^2 sigma^2, at its largest, times that norm.
+lowest level's variance: the rho of entries adds up, and is d^2 / (2 sigma^2) for a shift by d; the mu of an
+entry is at most |d| m(sigma), so the squares sum to that norm times m(sigma)^2 sigma^2, at its largest.
 
 All that follows from the noisy levels is post-processing: which of them are added up, and what is left out.
 Assumes: add or remove one person. Noise is drawn anew for each entry.
@@ -30,6 +30,7 @@ Assumes: add or remove one person. Noise is drawn anew for each entry.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -66,7 +67,9 @@ def divided(vector: Sequence[int], norm: Fraction, *, top: int, unit: int) -> di
         shares[level] = min(Fraction(1), lower / norm) if norm else Fraction(1)
     else:
         shares[level], shares[level + 1] = (2 * lower - norm) / norm, 2 * (norm - lower) / norm
-    return {one: [_toward_zero(unit * share * each) for each in vector] for one, share in shares.items() if share}
+    return {
+        one: [_toward_zero(unit * share * each) for each in vector] for one, share in shares.items() if share
+    }
 
 
 def _toward_zero(value: Fraction) -> int:
@@ -167,7 +170,7 @@ class GaussianLadder(Ladder):
     @property
     def steps(self) -> int:
         """Shares are whole numbers of 4^-DEPTH."""
-        return self.unit * 4**DEPTH
+        return self.unit << 2 * DEPTH
 
     @property
     def l2_squared(self) -> Fraction:
@@ -175,7 +178,7 @@ class GaussianLadder(Ladder):
         return Fraction(self.unit**2 * (3 * 4**DEPTH + 1), 4)
 
     def event(self) -> Event:
-        """Return the event of the lowest level's variance; its norm is raised if a wider step's mu is larger."""
+        """Return the event of the lowest level; its norm is raised if a wider level's mu is larger."""
         variances = [self.noise(level).parameter for level in range(self.lowest, self.top + 1)]
         steps = [
             Fraction(DiscreteGaussian(sigma_squared=one, sensitivity=1).mu()) ** 2 * one for one in variances
@@ -194,7 +197,7 @@ class GaussianLadder(Ladder):
         return spread
 
     def _width(self, level: int) -> float:
-        return float(self.variance) ** 0.5 * 2.0 ** (level + DEPTH)
+        return math.ldexp(math.sqrt(self.variance), level + DEPTH)
 
 
 _SHARES = (*(3 * 4 ** (DEPTH - 1 - below) for below in range(DEPTH)), 1)  # of 4^DEPTH

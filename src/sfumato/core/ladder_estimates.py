@@ -1,9 +1,10 @@
 """What noisy levels of a ladder say: the total, at which level adding up stopped, and what was left out.
 
 Post-processing alone: all of it is a function of the noisy levels and of public numbers. Levels are added up
-from the lowest. A level whose noisy total stands out of its noise is added whole, one that hardly does by a
-part, and one that does not is left out. The more levels in between had nothing, the more it has to stand out:
-else noise alone would go on to a high level, whose noise is large.
+from the lowest. A level whose noisy total stands out of its noise is added whole, with all below it; one that
+hardly does by a part, and one that does not is left out. The more levels in between had nothing, the more it
+has to stand out: else noise alone would go on to a high level, whose noise is large. How much that is was
+chosen on tails that the benchmark does not report.
 
 `at_least` and `at_most` are one-sided limits of what was left out. An interval around the total itself would
 not cover: where adding up stops depends on the noise.
@@ -48,14 +49,14 @@ class LadderEstimate:
     def at_least(self, level: Any = 0.95) -> float:
         """Return a number that what was left out is at least, with a probability of `level`.
 
-        Theorem: the sum of the levels up to J of all people is at most the whole, whatever anybody has; so
-        with the chance alpha / n for each of n sums, the largest of their lower limits holds for the whole.
+        Theorem: where nobody adds less than zero, the sum of the levels up to J is at most the whole, whatever
+        anybody has; so with the chance alpha / n for each of n sums, the largest of their lower limits holds.
         """
-        sums = np.cumsum(self.levels)
+        sums: FloatArray = np.cumsum(self.levels)
         first = -self.ladder.lowest  # below level 0 a sum holds parts of people alone
         each = float(1 - confidence(level)) / (len(sums) - first)
         limits = [sums[place] - self._reach(place + 1, each) for place in range(first, len(sums))]
-        return max(0.0, max(limits) - self.total)
+        return float(max(0.0, max(limits) - self.total))
 
     def at_most(self, level: Any = 0.95) -> float:
         """Return a number that what was left out is at most, if nobody has more than 2^top rows."""
@@ -88,12 +89,14 @@ def estimate(ladder: Ladder, noisy: Any) -> LadderEstimate:
     for place, level in enumerate(range(ladder.lowest, ladder.top + 1)):
         if level <= 0:
             continue
-        empty = max(level - stop - 1, 0)
-        low, high = 1.0 + 2 * empty, 4.0 + 2 * empty
-        if euclidean:
-            low, high = math.sqrt(1.0 + 4 * empty), math.sqrt(9.0 + 4 * empty)
-        weights[place] = min(1.0, max(0.0, (signs[place] - low) / (high - low)))
-        if signs[place] >= high:
+        empty, sign = max(level - stop - 1, 0), signs[place]
+        if euclidean:  # the part that a normal mean so far from zero deserves (James and Stein 1961)
+            whole = math.sqrt(14.0 + 4 * empty)
+            weights[place] = max(0.0, 1 - (1 + 4 * empty) / sign**2) if sign > 0 else 0.0
+        else:
+            whole = 5.0 + 2.5 * empty
+            weights[place] = min(1.0, max(0.0, (sign - 1 - 2.5 * empty) / 4))
+        if sign >= whole:
             stop = level
     weights[: stop - ladder.lowest + 1] = 1.0
     return LadderEstimate(ladder=ladder, levels=levels, weights=weights, stop=stop)
