@@ -49,8 +49,9 @@ class LadderEstimate:
     def at_least(self, level: Any = 0.95) -> float:
         """Return a number that what was left out is at least, with a probability of `level`.
 
-        Theorem: where nobody adds less than zero, the sum of the levels up to J is at most the whole, whatever
-        anybody has; so with the chance alpha / n for each of n sums, the largest of their lower limits holds.
+        Theorem: where nobody adds less than zero, the sum of the levels up to J is at most the whole,
+        whatever anybody has; so with the chance alpha / n for each of n sums, the largest of their lower
+        limits holds.
         """
         sums: FloatArray = np.cumsum(self.levels)
         first = -self.ladder.lowest  # below level 0 a sum holds parts of people alone
