@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from report import Row, show
 
-from sfumato.core.ladder import GaussianLadder, Ladder, LaplaceLadder
+from sfumato.core.ladder import CapLadder, GaussianLadder, LaplaceLadder
 from sfumato.core.ladder_estimates import estimate
 
 __all__ = ["ladder_rows"]
@@ -69,7 +69,7 @@ def totals(rows: _Rows) -> npt.NDArray[np.int64]:
     return (low + high).astype(np.int64)
 
 
-def ladder_of(law: str, epsilon: float) -> Ladder:
+def ladder_of(law: str, epsilon: float) -> CapLadder:
     """Return the ladder of an epsilon: of Gaussian noise, of rho = epsilon^2 / 2."""
     exact = Fraction(epsilon)
     if law == "Laplace":
@@ -89,7 +89,7 @@ def best_error(rows: _Rows, law: str, epsilon: float) -> float:
     return float(np.sqrt(lost**2 + noise**2).min())
 
 
-def error(rows: _Rows, ladder: Ladder, runs: int) -> float:
+def error(rows: _Rows, ladder: CapLadder, runs: int) -> float:
     """Return the root mean squared error of the ladder's total."""
     exact = ladder.published(totals(rows)[:, None].astype(object))[:, 0]
     levels = range(ladder.lowest, ladder.top + 1)

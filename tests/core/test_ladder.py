@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sfumato.core.events import DiscreteGaussianVector
-from sfumato.core.ladder import DEPTH, GaussianLadder, Ladder, LaplaceLadder, divided
+from sfumato.core.ladder import DEPTH, CapLadder, GaussianLadder, LaplaceLadder, divided
 from sfumato.core.ladder_estimates import estimate
 from sfumato.errors import InvalidArgument
 
@@ -181,7 +181,7 @@ def tails(seed: int) -> list[list[int]]:
     ]
 
 
-def ladders(top: int) -> list[Ladder]:
+def ladders(top: int) -> list[CapLadder]:
     return [LaplaceLadder(top=top, epsilon=F(1)), GaussianLadder(top=top, variance=F(769, 4))]
 
 

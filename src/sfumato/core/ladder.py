@@ -46,7 +46,7 @@ from sfumato.core.laplace import LaplaceNoise
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import InvalidArgument
 
-__all__ = ["DEPTH", "GaussianLadder", "Ladder", "LaplaceLadder", "divided"]
+__all__ = ["DEPTH", "GaussianLadder", "CapLadder", "LaplaceLadder", "divided"]
 
 DEPTH = 4
 """Over how many levels below its own Gaussian noise spreads a part."""
@@ -77,7 +77,7 @@ def _toward_zero(value: Fraction) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ladder(ABC):
+class CapLadder(ABC):
     """Levels 0 to `top`, whose parts are whole numbers of 1 / `unit`."""
 
     top: int
@@ -126,7 +126,7 @@ class Ladder(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaplaceLadder(Ladder):
+class LaplaceLadder(CapLadder):
     """A ladder with discrete Laplace noise: epsilon-private.
 
     >>> ladder = LaplaceLadder(top=14, epsilon=Fraction(1, 2))
@@ -158,7 +158,7 @@ class LaplaceLadder(Ladder):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GaussianLadder(Ladder):
+class GaussianLadder(CapLadder):
     """A ladder with discrete Gaussian noise, whose variance at the lowest level is `variance`."""
 
     variance: Fraction

@@ -21,7 +21,7 @@ import numpy as np
 
 from sfumato.core.arguments import FloatArray
 from sfumato.core.gaussian_sums import GaussianSum
-from sfumato.core.ladder import GaussianLadder, Ladder
+from sfumato.core.ladder import CapLadder, GaussianLadder
 from sfumato.core.mechanism import confidence
 
 __all__ = ["LadderEstimate", "estimate"]
@@ -33,7 +33,7 @@ _TAIL = 0.7263  # half the product of 1 / (1 - 4^-i), i = 1, 2, ..; rounded up
 class LadderEstimate:
     """A total of a ladder without groups, in rows."""
 
-    ladder: Ladder
+    ladder: CapLadder
     levels: FloatArray
     """The noisy total of each published level, the lowest first."""
     weights: FloatArray
@@ -81,7 +81,7 @@ class LadderEstimate:
         return (scale * math.log(max(1.0, _TAIL / chance)) + number / 2) / steps
 
 
-def estimate(ladder: Ladder, noisy: Any) -> LadderEstimate:
+def estimate(ladder: CapLadder, noisy: Any) -> LadderEstimate:
     """Return what noisy levels of one group say."""
     levels = np.array([int(one) / ladder.steps for one in np.asarray(noisy).reshape(-1)])
     euclidean = isinstance(ladder, GaussianLadder)
