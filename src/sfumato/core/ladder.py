@@ -46,7 +46,7 @@ from sfumato.core.laplace import LaplaceNoise
 from sfumato.core.noise_law import NoiseLaw
 from sfumato.errors import InvalidArgument
 
-__all__ = ["DEPTH", "CapLadder", "GaussianLadder", "LaplaceLadder", "divided"]
+__all__ = ["CapLadder", "DEPTH", "GaussianLadder", "LaplaceLadder", "divided"]
 
 DEPTH = 4
 """Over how many levels below its own Gaussian noise spreads a part."""
