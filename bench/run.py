@@ -21,6 +21,7 @@ from cases import ACCOUNTING, DRAWS, SCALES, SIGMA, Case, Part, best, gaussian_e
 from fairness import fairness_rows
 from hierarchy import hierarchy_rows
 from hostile import hostile_rows
+from ladder import ladder_rows
 from learning import learning_rows
 from ledger import ledger_rows
 from local import local_rows
@@ -90,6 +91,7 @@ def all_rows(options: argparse.Namespace, rivals: dict[str, Any]) -> Iterator[Ro
     yield from workload_rows(adult)
     yield from marginal_rows(adult, options.rivals)
     yield from hierarchy_rows()
+    yield from ladder_rows()
     yield from hostile_rows()
     yield from learning_rows(adult, options.rivals)
     yield from fairness_rows()
