@@ -32,7 +32,7 @@ from pathlib import Path
 import pyarrow as pa
 import sfumato as sf
 from sfumato.core import Composition, PrivacyBudget, events
-from sfumato.ledger import OWNER, Head, Ledger
+from sfumato.ledger import OWNER, Ledger
 from tests.engine.tpch import QUESTIONS, database
 
 HASHES = {"request_hash": "r" * 64, "data_version": "1", "policy_hash": "p" * 64, "analyst": OWNER}
@@ -45,13 +45,15 @@ TEXTS = {
     "W3": "SELECT MEDIAN(age) AS age FROM events",
 }
 budget = sf.Budget(epsilon=10**6, delta=1e-6)
-large = sf.connect(sys.argv[1], unit="user_id", table="events", columns=COLUMNS, budget=budget)
+large = sf.connect(sys.argv[1], unit="user_id", columns=COLUMNS, budget=budget)
 tpch = database()
 small = pa.table({"p": range(3000), "g": [n % 7 for n in range(3000)], "x": [n % 90 for n in range(3000)]})
 little = sf.connect(
     small, name="t", unit="p", max_groups=1, max_rows=1, columns={"x": sf.between(0, 90)}, budget=budget
 )
-ledger = Ledger.open(tempfile.mkdtemp() + "/a", budget=PrivacyBudget(epsilon=10**6))
+ledger = Ledger.open(tempfile.mkdtemp() + "/a")
+ledger.register("person", PrivacyBudget(epsilon=10**6))
+turns = []
 cost = events.Pure(loss=Fraction(1, 1000))
 
 
@@ -62,8 +64,9 @@ def asked(name):
 
 
 def priced():
+    turns.append(1 + len(turns) / 1000)  # prices of another epsilon: none is remembered
     for text in list(QUESTIONS.values())[:20]:
-        tpch.sql(text, epsilon=1).price()
+        tpch.sql(text, epsilon=turns[-1]).priced()
 
 
 def released():
@@ -79,7 +82,8 @@ def composed():
 
 def spent():
     for _ in range(100):
-        ledger.reserve(cost, **HASHES).commit(b"y" * 200)
+        with ledger.reserve("person", cost, 0, **HASHES) as reservation:
+            reservation.commit(b"y" * 200)
 
 
 doing = {**{name: asked(name) for name in TEXTS}, "price": priced, "release": released}
