@@ -107,20 +107,20 @@ class PostgreSQL(Engine):
             )
 
 
-def lean(cases: Iterable[Any], **every: int) -> list[Any]:
+def lean(cases: Iterable[Any], of_soak: int = 1, **every: int) -> list[Any]:
     """Return pairs of an engine and a case: of each engine every so many-th, and the rest for the soak.
 
-    Of an engine that is not named all cases are for the soak. Spark takes seconds for what takes PostgreSQL
-    a few milliseconds, so CI asks it for a fifth of them.
+    Of an engine that is not named all cases are for the soak. CI runs every `of_soak`-th of the rest; but
+    Spark takes seconds for what takes PostgreSQL a few milliseconds, and is asked for a fifth of it.
     """
+
+    def marks(name: str, place: int) -> Any:
+        if name in every and place % every[name] == 0:
+            return ()
+        return later(place, 5 if name == "spark" else of_soak)
+
     return [
-        pytest.param(
-            name,
-            case,
-            marks=()
-            if name in every and place % every[name] == 0
-            else later(place, 5 if name == "spark" else 1),
-        )
+        pytest.param(name, case, marks=marks(name, place))
         for name in ENGINES
         for place, case in enumerate(cases)
     ]

@@ -160,14 +160,13 @@ def test_everything_that_takes_a_text_takes_one_of_any_length(postgresql: Postgr
     assert found.same > 80
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize(
     ("engine", "names", "whole"),
     [
-        ("postgresql", tuple(TEXTS), 2**14),
-        ("postgresql", ("letters", "moment"), LONGEST_TEXT),
-        ("spark", tuple(TEXTS), 2**10),
-        ("spark", ("moment",), 2**16),
+        pytest.param("postgresql", tuple(TEXTS), 2**14, marks=pytest.mark.soak),
+        pytest.param("postgresql", ("letters", "moment"), LONGEST_TEXT, marks=pytest.mark.night),
+        pytest.param("spark", tuple(TEXTS), 2**10, marks=pytest.mark.night),
+        pytest.param("spark", ("moment",), 2**16, marks=pytest.mark.soak),
     ],
     indirect=["engine"],
 )

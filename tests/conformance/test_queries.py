@@ -30,7 +30,7 @@ def postgres(postgresql: Engine) -> Worlds:
 
 def _batches(first: int) -> list[Any]:
     """Return pairs of an engine and a batch."""
-    return lean(range(first, first + BATCHES), postgresql=33)
+    return lean(range(first, first + BATCHES), of_soak=2, postgresql=33)
 
 
 def asked(batch: int, engine: str) -> list[Asked]:

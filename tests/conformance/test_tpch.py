@@ -99,7 +99,7 @@ def opened_large(engine: Engine | None) -> Database:
     return connected(large(), **LARGE) if engine is None else copied(engine, large(), **LARGE)
 
 
-@pytest.mark.parametrize(("engine", "name"), lean(QUESTIONS), indirect=["engine"])
+@pytest.mark.parametrize(("engine", "name"), lean(QUESTIONS, of_soak=2), indirect=["engine"])
 def test_integers_are_the_same_over_60_000_lines(engine: Engine, name: str) -> None:
     """What they become, an answer within its intervals, is held over few lines."""
     check_integers(opened_large(engine).sql(QUESTIONS[name], epsilon=LARGE_EPSILON), opened_large(None))

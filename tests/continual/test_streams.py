@@ -658,7 +658,13 @@ main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
 
 
 @pytest.mark.parametrize(
-    ("kills", "days"), [(4, 8), pytest.param(200, 100, marks=pytest.mark.soak)], ids=["few", "many"]
+    ("kills", "days"),
+    [
+        (4, 8),
+        pytest.param(40, 40, marks=pytest.mark.soak),
+        pytest.param(200, 100, marks=pytest.mark.night),
+    ],
+    ids=["few", "some", "many"],
 )
 def test_kills(tmp_path: Path, kills: int, days: int) -> None:
     """Every day is published once, for one charge, whenever a process is killed (`killed_streams`)."""

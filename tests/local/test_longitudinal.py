@@ -268,7 +268,7 @@ HISTORIES = [(0, 1, 0), (1, 1, 1), (0, 1, 2), (1, 0, 1)]
 
 
 @pytest.mark.parametrize("protocol", [*RESPONSES, UNARY, *TWO[:3]], ids=str)
-@pytest.mark.parametrize("history", rest_soaked(HISTORIES, 4))
+@pytest.mark.parametrize("history", rest_soaked(HISTORIES, 4, of_soak=3))
 def test_many_phones_follow_the_enumerated_law(protocol, history):
     """False alarm at most 1e-9 (three tests of 1e-10); power: fresh draws, or a cap ignored, for sure."""
     history, n = shortened(history, protocol), 60_000
@@ -282,7 +282,7 @@ def test_many_phones_follow_the_enumerated_law(protocol, history):
 
 @pytest.mark.parametrize("n", [3000, pytest.param(12_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("protocol", [RESPONSES[1], UNARY, *TWO[:3]], ids=str)
-@pytest.mark.parametrize("history", rest_soaked(HISTORIES, 2))
+@pytest.mark.parametrize("history", rest_soaked(HISTORIES, 2, of_soak=2))
 def test_phones_follow_the_enumerated_law(protocol, history, n):
     """False alarm at most 1e-9 (four tests of 1e-10); power: fresh draws, or a cap ignored, for sure."""
     history = shortened(history, protocol)
