@@ -72,6 +72,33 @@ def test_one_person_moves_gaussian_levels_by_what_is_paid_for() -> None:
     assert F(99, 100) < reached <= 1
 
 
+def test_noise_pays_for_what_one_person_moves_whatever_a_part_is() -> None:
+    """By the laws that are drawn from: a scale without its unit or its level costs more than the event."""
+    epsilon = F(1, 2)
+    for unit in (1, 7, UNIT):
+        pure = LaplaceLadder(top=TOP, unit=unit, epsilon=epsilon)
+        normal = GaussianLadder(top=TOP, unit=unit, variance=F(1000 * unit**2))
+        losses, rhos = [], []
+        for one in people(7, 60):
+            totals = np.zeros((TOP + 1, len(one)), dtype=object)
+            for level, part in divided(one, l1(one), top=TOP, unit=unit).items():
+                totals[level] += np.array(part, dtype=object)
+            rows = enumerate(pure.published(totals))
+            losses.append(sum((sum(map(abs, row)) / pure.noise(at).parameter for at, row in rows), F(0)))
+            totals[:] = 0
+            for level, part in divided(one, l2(one), top=TOP, unit=unit).items():
+                totals[level] += np.array(part, dtype=object)
+            moves = enumerate(normal.published(totals), normal.lowest)
+            rhos.append(
+                sum(
+                    (F(int(d) ** 2) / (2 * normal.noise(at).variance) for at, row in moves for d in row), F(0)
+                )
+            )
+        assert F(99, 100) * epsilon < max(losses) <= epsilon
+        rho = normal.event().rho()
+        assert isinstance(rho, F) and F(99, 100) * rho < max(rhos) <= rho
+
+
 def test_parts_sum_to_the_person_and_spreading_keeps_totals() -> None:
     for vector in people(3, 200):
         parts = divided(vector, l1(vector), top=TOP, unit=UNIT)
